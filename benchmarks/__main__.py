@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks import history
-from benchmarks.figures import INPUTS, ROOT, MeasurementError, blocks, measured, pages, rewritten
+from benchmarks.figures import INPUTS, ROOT, MeasurementError, blocks, measure, pages, rewritten
 
 
 def commands(patterns: list[str]) -> dict[str, list[Path]]:
@@ -43,7 +43,7 @@ def write(chosen: Mapping[str, list[Path]], folder: Path) -> bool:
     for command, with_figures in chosen.items():
         start = perf_counter()
         try:
-            output = measured(command, files)
+            output = measure(command, files)
         except MeasurementError as error:
             print(f"error: {command}: {error}", file=sys.stderr, flush=True)
             failed = True

@@ -185,7 +185,7 @@ class Tensor:
         conditions = []
         for k, (low, high, interior) in enumerate(edges):
             if low or high:
-                conditions.append(Condition(_shifted(k, low), 0, spread[k]))
+                conditions.append(Condition(_shift(k, low), 0, spread[k]))
             if interior:
                 conditions.append(Condition(_remainder(k, low, interior + 1), 0, 0))
         return self._reads(
@@ -209,9 +209,7 @@ class Tensor:
         """Broadcast to `shape`: dimension k becomes dimension ``dims[k]``."""
         return self._reads(shape, lambda d, _: [d[k] for k in dims])
 
-    def launched(
-        self, threads: int, unroll: int, loops: int = 1, mod_first: bool = False
-    ) -> Tensor:
+    def launch(self, threads: int, unroll: int, loops: int = 1, mod_first: bool = False) -> Tensor:
         """Read by a grid (block, thread, element, iteration) with as many blocks as needed."""
         shape, total = self.shape, prod(self.shape)
         blocks = -(-total // (threads * unroll * loops))
@@ -234,17 +232,19 @@ class Tensor:
             if prod(shapes[-1]) != prod(self.shape)
         ]
         return self._reads(
-            [prod(shapes[-1])], lambda d, div: _untiled(d[0], shapes, tiles, div), *inside
+            [prod(shapes[-1])], lambda d, div: _join_tiles(d[0], shapes, tiles, div), *inside
         )
 
     def from_memory(self, shape: Sequence[int], *tiles: tuple[int, ...]) -> Tensor:
         """Return the tensor of `shape` stored in this one-dimensional tensor, in tiles."""
         shapes = tiled_shapes(shape, tiles)
         assert self.shape == (prod(shapes[-1]),), f"{shape} needs {prod(shapes[-1])} positions"
-        return self._reads(shape, lambda d, div: [position(_tiled(d, tiles, div), shapes[-1])])
+        return self._reads(
+            shape, lambda d, div: [position(_split_into_tiles(d, tiles, div), shapes[-1])]
+        )
 
 
-def _shifted(k: int, low: int) -> Callable[[Index, Divide], Any]:
+def _shift(k: int, low: int) -> Callable[[Index, Divide], Any]:
     return lambda d, _: d[k] - low
 
 
@@ -263,7 +263,7 @@ def tiled_shapes(shape: Sequence[int], tiles: Sequence[tuple[int, ...]]) -> list
     return shapes
 
 
-def _tiled(index: Index, tiles: Sequence[tuple[int, ...]], divide: Divide) -> list[Any]:
+def _split_into_tiles(index: Index, tiles: Sequence[tuple[int, ...]], divide: Divide) -> list[Any]:
     tiled = list(index)
     for tile in tiles:
         kept = len(tiled) - len(tile)
@@ -272,7 +272,7 @@ def _tiled(index: Index, tiles: Sequence[tuple[int, ...]], divide: Divide) -> li
     return tiled
 
 
-def _untiled(
+def _join_tiles(
     at: Any, shapes: Sequence[list[int]], tiles: Sequence[tuple[int, ...]], divide: Divide
 ) -> list[Any]:
     index = index_at(at, shapes[-1], divide)
@@ -287,4 +287,4 @@ def _untiled(
 def _coordinate(
     k: int, shapes: Sequence[list[int]], tiles: Sequence[tuple[int, ...]]
 ) -> Callable[[Index, Divide], Any]:
-    return lambda d, divide: _untiled(d[0], shapes, tiles, divide)[k]
+    return lambda d, divide: _join_tiles(d[0], shapes, tiles, divide)[k]

@@ -91,7 +91,7 @@ def launched_bytes(path: Path) -> dict[str, int]:
     return {k: v.shared_bytes for k, v in thunk_launches(thunks.read_text()).items()}
 
 
-def compared(
+def compare(
     instruction: Instruction, device: str, top: int, launches: dict[str, int]
 ) -> ComparedChoice | None:
     """Return the comparison of a fusion; None if XLA chose no tiles."""
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         launches = launched_bytes(path)
         for computation in hlo.load(path).computations.values():
             for instruction in computation.instructions:
-                choice = compared(instruction, options.device, options.top, launches)
+                choice = compare(instruction, options.device, options.top, launches)
                 if choice is not None:
                     choices.append(choice)
                     kinds[choice.compiled.kind] += 1

@@ -77,7 +77,7 @@ def isl_count(m: IndexingMap) -> int | Unknown:
     return exact.count(exact.Relation((), m.variables, m.results, m.constraints))
 
 
-def enumerated(m: IndexingMap) -> int:
+def enumerate_points(m: IndexingMap) -> int:
     """Return the count of an enumeration of all points."""
     boxes = [np.arange(v.lower, v.upper + 1) for v in m.variables]
     arrays = dict(zip(m.variables, np.meshgrid(*boxes, indexing="ij"), strict=True))
@@ -106,13 +106,13 @@ def main() -> None:
     print(f"{'map':26}{'count':>10}{'cold µs':>10}{'again µs':>10}{'isl':>9}{'NumPy':>9}")
     for name, m in maps().items():
         count = m.count_image()
-        assert count == enumerated(m) == isl_count(m), name
+        assert count == enumerate_points(m) == isl_count(m), name
         rows: list[tuple[float, ...]] = []
         for _ in range(REPEAT):
             closed.forget()
             cold, again = seconds(m.count_image), seconds(m.count_image)
             rows.append(
-                (cold, again, seconds(partial(isl_count, m)), seconds(partial(enumerated, m)))
+                (cold, again, seconds(partial(isl_count, m)), seconds(partial(enumerate_points, m)))
             )
         cold, again, isl, numpy = (min(column) for column in zip(*rows, strict=True))
         print(

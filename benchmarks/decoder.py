@@ -144,7 +144,7 @@ def _iteration(layers: int, cache: str) -> Iterator[str]:
 
 def _layer(k: int) -> Iterator[str]:
     """Yield the instructions of layer k, from ``x{k}`` to ``x{k + 1}`` and ``updated{k}``."""
-    yield from _normalised(f"x{k}", f"scale{k}", f"n{k}")
+    yield from _normalise(f"x{k}", f"scale{k}", f"n{k}")
     contracted = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     for name in ("query", "key", "value"):
         yield f"{name}_row{k} = {ROW} dot(n{k}, {name}{k}), {contracted}"
@@ -191,7 +191,7 @@ def _layer(k: int) -> Iterator[str]:
         "rhs_contracting_dims={0,1}"
     )
     yield f"y{k} = {X} add(x{k}, attended{k})"
-    yield from _normalised(f"y{k}", f"norm{k}", f"m{k}")
+    yield from _normalise(f"y{k}", f"norm{k}", f"m{k}")
     yield f"wide{k} = f32[1,{WIDE}] dot(m{k}, up{k}), {contracted}"
     yield f"gate{k} = f32[1,{WIDE}] tanh(wide{k})"
     yield f"gated{k} = f32[1,{WIDE}] multiply(gate{k}, wide{k})"
@@ -199,7 +199,7 @@ def _layer(k: int) -> Iterator[str]:
     yield f"x{k + 1} = {X} add(y{k}, z{k})"
 
 
-def _normalised(x: str, scale: str, result: str) -> Iterator[str]:
+def _normalise(x: str, scale: str, result: str) -> Iterator[str]:
     """Yield the instructions of ``result = x / sqrt(mean(x²)) * scale``."""
     yield f"{result}a = {X} multiply({x}, {x})"
     yield f"{result}b = f32[1] reduce({result}a, none), dimensions={{1}}, to_apply=add"

@@ -129,7 +129,7 @@ def send_mutants(
     connection.send(None)
 
 
-def received(process: multiprocessing.Process, end: Connection, limit: float) -> Iterator[Outcome]:
+def receive(process: multiprocessing.Process, end: Connection, limit: float) -> Iterator[Outcome]:
     """Yield what a process sends; end it if it sends nothing within the limit."""
     process.start()
     start = 0.0
@@ -167,7 +167,7 @@ def pair_outcomes(
     while module.first < len(module.dumps):
         ours, theirs = multiprocessing.Pipe(False)
         process = multiprocessing.Process(target=send_pairs, args=(module, target, level, theirs))
-        for outcome in received(process, ours, limit):
+        for outcome in receive(process, ours, limit):
             dump = module.dumps[module.first]
             module = replace(module, first=module.first + 1)
             if outcome.result == "time":
@@ -207,7 +207,7 @@ def outcomes_of(target: str, options: argparse.Namespace) -> Iterator[Outcome]:
                 process = multiprocessing.Process(
                     target=send, args=(before, after, whole, argument, theirs)
                 )
-                for outcome in received(process, ours, limit):
+                for outcome in receive(process, ours, limit):
                     is_late = outcome.result == "time"
                     yield replace(outcome, target=whole, place=name) if is_late else outcome
 

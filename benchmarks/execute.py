@@ -61,19 +61,19 @@ def _windowed_max(p: Array, z: Array) -> Array:
     return np.maximum(np.maximum(rows[:, ::2], rows[:, 1::2]), z)
 
 
-def _convolved(p: Array, q: Array) -> Array:
+def _convolve(p: Array, q: Array) -> Array:
     wide = np.pad(p, ((0, 0), (1, 1), (1, 1), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (1, 2))
     return np.tensordot(view, q, ([3, 4, 5], [2, 0, 1]))
 
 
-def _updated(p: Array, u: Array, i: Array, j: Array) -> Array:
+def _update(p: Array, u: Array, i: Array, j: Array) -> Array:
     out = p.copy()
     out[int(i) : int(i) + 512, int(j) : int(j) + 512] = u
     return out
 
 
-def _scattered(p: Array, i: Array, u: Array) -> Array:
+def _scatter(p: Array, i: Array, u: Array) -> Array:
     out = p.copy()
     np.add.at(out, i[:, 0], u)
     return out
@@ -97,11 +97,11 @@ BY_HAND: list[tuple[str, Callable[..., Any]]] = [
     (f"f32[{SIDE}] reduce(f32[{S}] p, f32[] z), dimensions={{0}}, to_apply=larger", lambda p, z: np.maximum(np.maximum.reduce(p, 0), z)),  # noqa: E501
     (f"f32[{S}] dot(f32[{SIDE},256] p, f32[256,{SIDE}] q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", np.matmul),  # noqa: E501
     (f"f32[512,512] reduce-window(f32[{S}] p, f32[] z), window={{size=2x2 stride=2x2}}, to_apply=larger", _windowed_max),  # noqa: E501
-    ("f32[1,128,128,64] convolution(f32[1,128,128,64] p, f32[3,3,64,64] q), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", _convolved),  # noqa: E501
+    ("f32[1,128,128,64] convolution(f32[1,128,128,64] p, f32[3,3,64,64] q), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", _convolve),  # noqa: E501
     (f"f32[1024,512] dynamic-slice(f32[2048,{SIDE}] p, s32[] i, s32[] j), dynamic_slice_sizes={{1024,512}}", lambda p, i, j: p[int(i):int(i) + 1024, int(j):int(j) + 512].copy()),  # noqa: E501
-    (f"f32[{S}] dynamic-update-slice(f32[{S}] p, f32[512,512] u, s32[] i, s32[] j)", _updated),
+    (f"f32[{S}] dynamic-update-slice(f32[{S}] p, f32[512,512] u, s32[] i, s32[] j)", _update),
     (f"f32[{S}] gather(f32[4096,{SIDE}] p, s32[{SIDE},1] i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,{SIDE}}}", lambda p, i: p.take(i[:, 0], 0)),  # noqa: E501
-    (f"f32[{S}] scatter(f32[{S}] p, s32[256,1] i, f32[256,{SIDE}] u), update_window_dims={{1}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add", _scattered),  # noqa: E501
+    (f"f32[{S}] scatter(f32[{S}] p, s32[256,1] i, f32[256,{SIDE}] u), update_window_dims={{1}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add", _scatter),  # noqa: E501
 ]
 # fmt: on
 
@@ -166,7 +166,7 @@ def operands(instruction: Instruction) -> list[Array]:
     return arrays
 
 
-def owned(array: Array) -> Array:
+def own_copy(array: Array) -> Array:
     """Return the array, or a copy of a view, so that both sides allocate their result."""
     return array if array.flags.owndata else array.copy()
 
@@ -184,8 +184,8 @@ def single_ops() -> None:
             assert np.allclose(
                 ours.astype(np.float32), theirs.astype(np.float32), 1e-3, 1e-3, equal_nan=True
             ), text
-            mine = best(lambda p=program, x=inputs: owned(p.run(*x)))  # type: ignore[misc]
-            hand = best(lambda f=by_hand, x=inputs: owned(np.asarray(f(*x))))  # type: ignore[misc]
+            mine = best(lambda p=program, x=inputs: own_copy(p.run(*x)))  # type: ignore[misc]
+            hand = best(lambda f=by_hand, x=inputs: own_copy(np.asarray(f(*x))))  # type: ignore[misc]
         ratios.append(mine / hand)
         print(f"  {instruction.opcode:24} {mine * 1e3:9.3f} ms {mine / hand:8.2f}")
     print(f"  median {statistics.median(ratios):.2f}, worst {max(ratios):.2f} of {len(ratios)}")
@@ -230,7 +230,7 @@ def building() -> None:
     print(f"  with both sources: best {min(all_times) * 1e3:.1f} ms")
 
 
-def tiled(side: int = 1 << 16, tile: int = 1 << 10) -> None:
+def measure_tiles(side: int = 1 << 16, tile: int = 1 << 10) -> None:
     """Measure a result of 16 GB, computed tile by tile."""
     text = (
         f"ENTRY e {{ p = f32[{side}] parameter(0) q = f32[{side}] parameter(1)"
@@ -301,7 +301,7 @@ def main(arguments: list[str]) -> None:
         )  # one processor for all measurements
     single_ops()
     building()
-    tiled()
+    measure_tiles()
     for argument in arguments or [str(largest_example())]:
         whole_module(Path(argument))
 

@@ -66,7 +66,7 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, match["command"], match["body"])
 
 
-def measured(command: str, files: Mapping[str, str]) -> str:
+def measure(command: str, files: Mapping[str, str]) -> str:
     """Run a command, and return its output as Markdown.
 
     Raises:

@@ -83,40 +83,42 @@ class Outcome:
 
     def differs(self, case: Case) -> bool:
         """Return True if XLA has another value than the semantics, or none."""
-        return self.is_failure or (case.value is not None and self.theirs != shown(case.value))
+        return self.is_failure or (
+            case.value is not None and self.theirs != number_text(case.value)
+        )
 
 
-def shown(value: Any) -> str:
+def number_text(value: Any) -> str:
     """Return a number as text; -0 is 0."""
     number = float(value) + 0.0
     return f"{number:.0f}" if number.is_integer() else f"{number:g}"
 
 
-def interpreted(case: Case) -> str:
+def interpret(case: Case) -> str:
     """Return the value of the element by the interpreter, or that any value is right.
 
     Raises:
         RuntimeError: it is not the value of the semantics.
     """
     module = hlo.load(FOLDER / f"{case.name}.hlo")
-    ours = shown(run(module, list(case.inputs))[0][case.element])
+    ours = number_text(run(module, list(case.inputs))[0][case.element])
     if case.value is None:
         return "any value"
-    if ours != shown(case.value):
+    if ours != number_text(case.value):
         raise RuntimeError(f"{case.name}: {ours} by the interpreter, {case.value} expected")
     return ours
 
 
 def outcome(case: Case, process: XlaProcess, folder: Path) -> Outcome:
     """Execute and compare a program."""
-    ours = interpreted(case)
+    ours = interpret(case)
     module = hlo.load(FOLDER / f"{case.name}.hlo")
     results = process.run(str(module), case.inputs, folder)
     if isinstance(results, Failure):
         word = f"the process ends: {results.reason}" if results.is_end else "no executable"
         return Outcome(last_pass(folder), "", ours, word, is_failure=True)
     place, witness = place_of(module, folder)
-    return Outcome(place, witness, ours, shown(results[0][case.element]))
+    return Outcome(place, witness, ours, number_text(results[0][case.element]))
 
 
 def place_of(module: hlo.Module, folder: Path) -> tuple[str, str]:
@@ -179,7 +181,7 @@ def body(outcomes: dict[Case, Outcome]) -> str:
     return "".join(["## Faults\n\n", *faults, OPEN, *unspecified, OUTSIDE])
 
 
-def measured() -> dict[Case, Outcome]:
+def measure() -> dict[Case, Outcome]:
     """Return the outcomes of all programs."""
     with TemporaryDirectory() as folder, XlaProcess() as process:
         return {case: outcome(case, process, Path(folder, case.name)) for case in CASES}
@@ -190,7 +192,7 @@ def main() -> None:
     today = datetime.now(UTC).date().isoformat()
     line = f"jaxlib {version('jaxlib')}, {today}.\n\n"
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    path.write_text(HEAD + line + body(measured()))
+    path.write_text(HEAD + line + body(measure()))
 
 
 if __name__ == "__main__":

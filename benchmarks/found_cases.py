@@ -55,7 +55,7 @@ def ints(*values: Any) -> tuple[Array, ...]:
     return tuple([np.array(value, np.int32) for value in values])
 
 
-def counted(*dims: int) -> Array:
+def number_elements(*dims: int) -> Array:
     """Return an f32 array with the row-major number of each element, from 1."""
     return np.arange(1, np.prod(dims) + 1, dtype=np.float32).reshape(dims)
 
@@ -165,7 +165,7 @@ CASES: Final = (
         "dilated_window",
         "Base dilation of a window is dropped",
         ("openxla/xla#48714",),
-        (counted(64, 128),),
+        (number_elements(64, 128),),
         (0, 1),
         -np.inf,
         f"{spec('reduce_window')}: `padded_inputs = pad(inputs, init_values, .., "
@@ -178,7 +178,7 @@ CASES: Final = (
         "cropping_convolution",
         "A convolution with negative low padding reads beyond a row",
         ("openxla/xla#48713",),
-        (counted(1, 8, 6, 8), np.eye(8, dtype=np.float32).reshape(1, 1, 8, 8)),
+        (number_elements(1, 8, 6, 8), np.eye(8, dtype=np.float32).reshape(1, 1, 8, 8)),
         (0, 0, 1, 0),
         0,
         f"{spec('convolution')}: `padded_lhs = pad(lhs, 0, lhs_padding[:, 0], lhs_padding[:, 1], "
@@ -192,7 +192,7 @@ CASES: Final = (
         "atan2_of_zeros",
         "atan2(0, 0) is NaN where the zeros are found at compile time",
         ("openxla/xla#44705",),
-        (counted(4), counted(4)),
+        (number_elements(4), number_elements(4)),
         (0,),
         0,
         f"{spec('atan2')}: for floats, `atan2` from IEEE-754, which returns 0 for (0, 0).",
@@ -219,7 +219,7 @@ CASES: Final = (
         "cropping_window",
         "A window of size 1 with negative padding ends the process",
         ("openxla/xla#48719",),
-        (counted(8, 4),),
+        (number_elements(8, 4),),
         (0, 0),
         5,
         f"{spec('reduce_window')}: `padded_inputs = pad(inputs, .., padding[:, 0], ..)`, with "

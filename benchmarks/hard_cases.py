@@ -64,7 +64,7 @@ def coprime(sizes: Sequence[int], moduli: Sequence[int], divisors: Sequence[int]
     return IndexingMap.of(d, [*[x % m for m in moduli], *[x // n for n in divisors]])
 
 
-def nested(depth: int) -> IndexingMap:
+def nest(depth: int) -> IndexingMap:
     """Return residues of residues by alternating moduli."""
     d = dims((1000,))
     x = d[0].as_expr()
@@ -73,7 +73,7 @@ def nested(depth: int) -> IndexingMap:
     return IndexingMap.of(d, [x])
 
 
-def constrained(count: int, modulo: bool) -> IndexingMap:
+def constrain(count: int, modulo: bool) -> IndexingMap:
     """Return a map with `count` constraints on eight dimensions."""
     d = dims((100,) * 8)
     constraints = []
@@ -131,9 +131,9 @@ MAPS: Final[dict[str, Callable[[], IndexingMap]]] = {
     "coprime, 420 points":     lambda: coprime((7, 5, 3, 4), (11, 13, 17), ()),
     "coprime, 480 points":     lambda: coprime((5, 4, 4, 6), (19, 23), (29,)),
     "coprime, 10^8 points":    lambda: coprime((100,) * 4, (101, 103), (107,)),
-    "30 nested mods":          lambda: nested(30),
-    "50 constraints":          lambda: constrained(50, modulo=False),
-    "50 constraints with mod": lambda: constrained(50, modulo=True),
+    "30 nested mods":          lambda: nest(30),
+    "50 constraints":          lambda: constrain(50, modulo=False),
+    "50 constraints with mod": lambda: constrain(50, modulo=True),
     "40 variables":            lambda: wide(40),
     "numbers of 60 bits":      lambda: huge_numbers(60, 100),
     "numbers of 200 bits":     lambda: huge_numbers(200, 100),
@@ -149,7 +149,7 @@ def array_sizes(m: IndexingMap) -> tuple[int, ...]:
     return tuple([max(1, upper + 1) for _, upper in m.result_bounds])
 
 
-def changed(m: IndexingMap) -> IndexingMap:
+def change(m: IndexingMap) -> IndexingMap:
     """Return a map that differs only where the first dimension is largest."""
     d0 = m.dims[0]
     results = *m.results[:-1], m.results[-1] + d0 // max(1, d0.upper)
@@ -171,7 +171,7 @@ QUERIES: Final[dict[str, Callable[[IndexingMap], object]]] = {
     "to_mlir":             IndexingMap.to_mlir,
     "to_sympy":            IndexingMap.to_sympy,
     "to_isl":              IndexingMap.to_isl,
-    "is_equal":            lambda m: m.is_equal(changed(m)),
+    "is_equal":            lambda m: m.is_equal(change(m)),
     "is_empty":            IndexingMap.is_empty,
     "inverse":             IndexingMap.inverse,
     "image":               IndexingMap.image,
@@ -272,17 +272,17 @@ def rows(parts: Sequence[str], seconds: int) -> Iterator[Row]:
         chosen = {query: ask for query, ask in queries.items() if is_chosen(query)}
         if not chosen:
             continue
-        answer, time_taken = measured(lambda make=make: kind(make(), ""), seconds)  # type: ignore[misc]
+        answer, time_taken = measure(lambda make=make: kind(make(), ""), seconds)  # type: ignore[misc]
         yield time_taken, f"{name}: construct", answer
         if answer == NO_ANSWER:
             continue
         m = make()
         for query, ask in chosen.items():
-            row = measured(lambda ask=ask, m=m, q=query: kind(ask(m), q), seconds)  # type: ignore[misc]
+            row = measure(lambda ask=ask, m=m, q=query: kind(ask(m), q), seconds)  # type: ignore[misc]
             yield row[1], query, row[0]
     for name, ask_module in MODULES.items():
         if is_chosen(name):
-            row = measured(lambda ask=ask_module: kind(ask(), ""), seconds)  # type: ignore[misc]
+            row = measure(lambda ask=ask_module: kind(ask(), ""), seconds)  # type: ignore[misc]
             yield row[1], name, row[0]
 
 
@@ -295,7 +295,7 @@ def kind(answer: object, query: str) -> str:
     return "exact" if query.partition(": ")[2].startswith(EXACT) else "valid"
 
 
-def measured(ask: Callable[[], str], seconds: int) -> tuple[str, float]:
+def measure(ask: Callable[[], str], seconds: int) -> tuple[str, float]:
     """Return the kind of the answer and its processor seconds, of a process that ends in time."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     pid = os.fork()

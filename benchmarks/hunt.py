@@ -43,7 +43,7 @@ def finding(name: str, text: str, process: XlaProcess) -> TriagedCase | None:
     return case if case.kind in ("wrong element", "no result") else None
 
 
-def known(case: TriagedCase) -> Case | None:
+def find_known(case: TriagedCase) -> Case | None:
     """Return the fault of `docs/found.md` that a reduced program shows."""
     opcodes = {i.opcode for i in hlo.parse(case.smallest).entry} - _MOVEMENT
     for fault in CASES:
@@ -79,7 +79,7 @@ def main() -> None:
             case = finding(name, text, process)
             if case is None:
                 continue
-            fault = known(case)
+            fault = find_known(case)
             counts[f"known: {fault.name}" if fault else f"{case.kind}, {case.cause}"] += 1
             line = f"{name}: {case.kind}, {case.cause}: {case.detail}"
             path = given.folder / (fault.name if fault else ".") / f"{name}.hlo"

@@ -34,7 +34,7 @@ BATCH: Final = 300
 
 MAX_ELEMENTS: Final = 400
 MAX_LARGE: Final = 20_000
-"""Limit on the elements of arrays, and of those of `enlarged` instructions."""
+"""Limit on the elements of arrays, and of those of `enlarge` instructions."""
 LENGTHS: Final = (2, 3, 3, 4, 5)
 
 _UNARY: Final = {"f32": ("negate", "abs"), "s32": ("negate", "abs", "not")}
@@ -77,7 +77,7 @@ def instructions(seed: int) -> list[Instruction]:
         if isinstance(instruction.shape, Shape) and not is_empty and max(sizes) <= MAX_ELEMENTS:
             drawn.append(instruction)
     chance = random.Random(seed)
-    larger = [enlarged(each, chance) for each in drawn]
+    larger = [enlarge(each, chance) for each in drawn]
     return drawn + [
         each
         for each in larger
@@ -85,7 +85,7 @@ def instructions(seed: int) -> list[Instruction]:
     ]
 
 
-def enlarged(instruction: Instruction, chance: random.Random) -> Instruction | None:
+def enlarge(instruction: Instruction, chance: random.Random) -> Instruction | None:
     """Return a window or a convolution of a larger array, which XLA may leave to a library."""
     op, (first, *others) = instruction.op, [operand.shape for operand in instruction.operands]
     if instruction.opcode not in ("reduce-window", "convolution") or op is None:
@@ -194,12 +194,12 @@ class Chain:
             is_maximum = "maximum" in [c.name for c in instruction.called_computations]
             return self._constant(_LEAST[self.kind] if is_maximum else 0)
         if self.values and (number == 0 or self.chance.random() < 0.3):
-            return self._fitted(*self.values[-1], shape.dims)
+            return self._fit(*self.values[-1], shape.dims)
         if not shape.dims and self.chance.random() < 0.5:
             return self._constant(self.chance.randint(-2, 3))
         return self._parameter(shape.dims)
 
-    def _fitted(self, name: str, dims: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    def _fit(self, name: str, dims: tuple[int, ...], wanted: tuple[int, ...]) -> str:
         """Return a value of other sizes: padded, cropped, or flattened in between."""
         if dims == wanted:
             return name
@@ -207,9 +207,7 @@ class Chain:
             if prod(dims) == prod(wanted):
                 return self._line(wanted, f"reshape({name})")
             flat = self._line((prod(dims),), f"reshape({name})")
-            return self._line(
-                wanted, f"reshape({self._padded(flat, (prod(dims),), (prod(wanted),))})"
-            )
+            return self._line(wanted, f"reshape({self._pad(flat, (prod(dims),), (prod(wanted),))})")
         glue = self.chance.random()
         if glue < 0.4 and all(size >= n for size, n in zip(dims, wanted, strict=True)):
             starts = "".join([f", {self._start('s32')}" for _ in dims])
@@ -221,7 +219,7 @@ class Chain:
             base = self._parameter(wanted)
             starts = "".join([f", {self._start('s32')}" for _ in dims])
             return self._line(wanted, f"dynamic-update-slice({base}, {name}{starts})")
-        return self._padded(name, dims, wanted)
+        return self._pad(name, dims, wanted)
 
     def _start(self, kind: str) -> str:
         """Return a start index: a constant or a parameter, perhaps an earlier one."""
@@ -236,7 +234,7 @@ class Chain:
             self.starts.append(start)
         return start
 
-    def _padded(self, name: str, dims: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    def _pad(self, name: str, dims: tuple[int, ...], wanted: tuple[int, ...]) -> str:
         edges = []
         for size, target in zip(dims, wanted, strict=True):
             interior = self.chance.choice([0, 0, 1])

@@ -37,11 +37,11 @@ _TABLES: Final = re.compile(
 def program(*arguments: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a program; a text such as ``f32[3,4]`` is the type of an argument."""
 
-    def registered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         PROGRAMS[function.__name__] = function, jax.tree.map(_argument, arguments)
         return function
 
-    return registered
+    return register
 
 
 def _argument(text: str) -> Any:
@@ -415,7 +415,7 @@ def nested_scan(weights: Any, start: Any) -> Any:
     return lax.scan(outer, start, weights)
 
 
-def _decoded(params: Any, tokens: Any, cache: Any, start: Any) -> Any:
+def _decode(params: Any, tokens: Any, cache: Any, start: Any) -> Any:
     def step(carry: Any, token: Any) -> Any:
         cache, position = carry
         q, k, v = (token @ params[name] for name in "qkv")
@@ -433,12 +433,12 @@ _WEIGHTS: Final = {"q": "f32[3,2]", "k": "f32[3,2]", "v": "f32[3,2]"}
 
 @program(_WEIGHTS, "f32[4,3]", _CACHE)
 def cached_decoding(params: Any, tokens: Any, cache: Any) -> Any:
-    return _decoded(params, tokens, cache, 1)
+    return _decode(params, tokens, cache, 1)
 
 
 @program(_WEIGHTS, "f32[3,3]", _CACHE, "s32[]")
 def decoding_at_position(params: Any, tokens: Any, cache: Any, position: Any) -> Any:
-    return _decoded(params, tokens, cache, position)
+    return _decode(params, tokens, cache, position)
 
 
 @program("f32[3,4]")

@@ -89,7 +89,7 @@ def judged_mutants(kernel: Kernel, count: int, seed: int, limit: float) -> Itera
             continue
         seconds = perf_counter() - before
         try:
-            has_effect: bool | None = judge.confirmed(changed, verdict).is_real
+            has_effect: bool | None = judge.confirm(changed, verdict).is_real
         except NotExecutable:
             has_effect = None
         yield Judged(kernel, mutant, has_effect, verdict, seconds)

@@ -25,11 +25,11 @@ def registering(table: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[[An
     """
 
     def program(*types: str) -> Callable[[Any], Any]:
-        def registered(function: Any) -> Any:
+        def register(function: Any) -> Any:
             table[function.__name__] = function, arguments(",".join(types))
             return function
 
-        return registered
+        return register
 
     return program
 

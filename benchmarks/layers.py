@@ -15,7 +15,7 @@ from typing import Any
 
 import hlo
 import indexing
-from benchmarks.maps import all_maps, timed
+from benchmarks.maps import all_maps, time_action
 from hlo import Builder
 from hlo.formats.builder import BuilderValue
 from hlo.modules.module import Module
@@ -90,9 +90,9 @@ def main(arguments: list[str]) -> None:
     print("layers  instructions   parse      maps   a layer     all maps to parameters   a map")
     for layers in map(int, arguments) if arguments else LAYERS:
         text = str(model(layers))
-        module, parsing = timed(lambda text=text: hlo.parse(text))  # type: ignore[misc]
-        _, mapping = timed(lambda module=module: all_maps(module))  # type: ignore[misc]
-        count, sweeping = timed(lambda module=module: to_parameters(module))  # type: ignore[misc]
+        module, parsing = time_action(lambda text=text: hlo.parse(text))  # type: ignore[misc]
+        _, mapping = time_action(lambda module=module: all_maps(module))  # type: ignore[misc]
+        count, sweeping = time_action(lambda module=module: to_parameters(module))  # type: ignore[misc]
         size = sum(1 for _ in module.instructions)
         print(
             f"{layers:6} {size:13} {parsing:7.3f} s {mapping:7.3f} s"

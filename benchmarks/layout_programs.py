@@ -21,11 +21,11 @@ PROGRAMS: dict[str, tuple[Any, Any]] = {}
 def program(*types: str) -> Callable[[Any], Any]:
     """Register a program; a text such as ``f32[3,4]`` is the type of an argument."""
 
-    def registered(function: Any) -> Any:
+    def register(function: Any) -> Any:
         PROGRAMS[function.__name__] = function, arguments(",".join(types))
         return function
 
-    return registered
+    return register
 
 
 @program("bf16[2,256,4,64]", "bf16[2,256,4,64]", "bf16[2,256,4,64]")

@@ -25,7 +25,7 @@ import indexing
 from hlo import Computation, Module, Shape
 from hlo.shapes.shape import AnyShape, leaves
 from indexing import IndexingMap
-from tests.dataflow.influence import MAX_POINTS, Mask, Pokes, related
+from tests.dataflow.influence import MAX_POINTS, Mask, Pokes, mask_of
 
 FOLDER: Final = Path(__file__).parent.parent / "tests" / "dataflow" / "data" / "loops" / "jax"
 KINDS: Final = ("none", "exact", "subset", "everything", "unknown")
@@ -45,7 +45,7 @@ def is_everything(maps: Sequence[IndexingMap], output: Shape, parameter: Shape) 
     spaces = output.dims, parameter.dims
     mask = np.zeros((output.size, parameter.size), bool)
     for each in maps:
-        mask |= related(each, spaces, None, widened=True)
+        mask |= mask_of(each, spaces, None, widened=True)
     return bool(maps) and bool(mask.all())
 
 
@@ -79,7 +79,7 @@ def kinds(module: Module) -> Iterator[tuple[tuple[int, int], str]]:
                 yield (number, k), kind
 
 
-def seen(main: Computation) -> dict[tuple[int, int], Mask] | None:
+def observe(main: Computation) -> dict[tuple[int, int], Mask] | None:
     """Return the dependencies that executions have, or None if the program is too large for it."""
     shapes: list[AnyShape] = [shape for _, shape in leaves(main.root.shape)]
     shapes += [parameter.shape for parameter in main.parameters]
@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> None:
         by_pair = dict(kinds(module))
         counts = Counter(by_pair.values())
         coarse = [pair for pair, kind in by_pair.items() if kind == "everything"]
-        masks = seen(module.entry) if coarse else {}
+        masks = observe(module.entry) if coarse else {}
         lacking = [] if masks is None else [pair for pair in coarse if not masks[pair].all()]
         counts["not needed"], counts["pairs"] = len(lacking), len(by_pair)
         total += counts

@@ -40,7 +40,7 @@ def peak_kilobytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KILOBYTE
 
 
-def timed(action: Callable[[], T]) -> tuple[T, float]:
+def time_action(action: Callable[[], T]) -> tuple[T, float]:
     """Return the result of `action` and its duration in seconds."""
     start = time.perf_counter()
     result = action()
@@ -105,12 +105,12 @@ class Measurements:
     jaxlib: float | str
 
 
-def measured(path: Path) -> Measurements:
+def measure_module(path: Path) -> Measurements:
     """Measure one module; call it once in a process, because caches keep what it computes."""
     import_module("indexing.ops")  # not measured
     before = peak_kilobytes()
-    module, parsing = timed(lambda: hlo.load(path))
-    totals, mapping = timed(lambda: all_maps(module))
+    module, parsing = time_action(lambda: hlo.load(path))
+    totals, mapping = time_action(lambda: all_maps(module))
     peak = peak_kilobytes()
     command = command_seconds(path)
     jaxlib = jaxlib_seconds(module.source.text)
@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> None:
             subprocess.run([sys.executable, "-m", "benchmarks.maps", argument], check=True)
         return
     path = Path(arguments[0]) if arguments else largest_example()
-    show(path, measured(path))
+    show(path, measure_module(path))
 
 
 if __name__ == "__main__":

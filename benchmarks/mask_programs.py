@@ -81,7 +81,7 @@ class Program:
         """Return arguments: those given, and random ones."""
         random = np.random.default_rng(seed)
         return [
-            values[name] if name in values else _drawn(each, random, seed, self.near)
+            values[name] if name in values else _draw(each, random, seed, self.near)
             for name, each in zip(self.names, self.arguments, strict=True)
         ]
 
@@ -162,7 +162,7 @@ def _scalars(kind: Any, near: int) -> list[int]:
     return [number for number in listed if limits.min <= number <= limits.max]
 
 
-def _drawn(kind: Any, random: np.random.Generator, seed: int, near: int) -> Array:
+def _draw(kind: Any, random: np.random.Generator, seed: int, near: int) -> Array:
     """Return random numbers: of floats also larger ones, and small whole ones with zeros."""
     if kind.dtype == np.bool_:
         return np.asarray(random.integers(0, 2, kind.shape), bool)
@@ -193,7 +193,7 @@ def program(
     in `runtime`.  By default, there are three bindings of the runtime values.
     """
 
-    def registered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         names = tuple(inspect.signature(function).parameters)
         arguments = tuple(map(_argument, types))
         assert len(names) == len(types), function.__name__
@@ -211,7 +211,7 @@ def program(
         PROGRAMS[new.name] = replace(new, bound=tuple(given), tiles=tiles)
         return function
 
-    return registered
+    return register
 
 
 def _bindings(new: Program) -> Iterator[Values]:

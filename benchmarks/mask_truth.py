@@ -39,7 +39,7 @@ class Executions:
             bases: arguments, around which one element is changed at a time.
             fixed: names of the arguments that are not changed.
         """
-        tables = [_changed(self.program, base, fixed) for base in bases]
+        tables = [_find_changed(self.program, base, fixed) for base in bases]
         count = len(self.program.arguments)
         columns = [np.concatenate([table.columns[k] for table in tables]) for k in range(count)]
         outputs = self._run(columns)
@@ -95,7 +95,7 @@ class _Table:
     places: Array
 
 
-def _changed(program: Program, base: Sequence[Array], fixed: Collection[str]) -> _Table:
+def _find_changed(program: Program, base: Sequence[Array], fixed: Collection[str]) -> _Table:
     places, values = [(-1, -1)], [None]
     for k, array in enumerate(base):
         if program.names[k] not in fixed:

@@ -52,7 +52,7 @@ from indexing import IndexingMap
 from indexing.dataflow.valued_maps import with_values
 from indexing.maps.answers import Answer
 from indexing.maps.options import Options
-from tests.dataflow.influence import Mask, related
+from tests.dataflow.influence import Mask, mask_of
 from tests.dataflow.programs import Run
 
 GROUPS: Final = (mask_attention, mask_arithmetic, mask_indices, mask_scans)
@@ -109,15 +109,15 @@ class Question:
         mask = np.zeros([prod(dims) for dims in self.spaces], bool)
         for each in self.maps:
             if each.grade in grades:
-                mask |= self._related(each)
+                mask |= self._related_pairs(each)
         return mask
 
-    def _related(self, each: IndexingMap) -> Mask:
+    def _related_pairs(self, each: IndexingMap) -> Mask:
         variables = [*each.dims, *each.ranges, *[rt.variable for rt in each.runtime]]
         if self.at is None and each.runtime:
             if prod(min(121, v.upper - v.lower + 1) for v in variables) > MAX_GRID:
                 return self._regions(each)
-        return related(each, self.spaces, self.at, widened=True)
+        return mask_of(each, self.spaces, self.at, widened=True)
 
     def _regions(self, each: IndexingMap) -> Mask:
         rows = []

@@ -33,7 +33,7 @@ COLLECTIVE_MUTATIONS: Final = {
 COLUMNS: Final = ("layer", "devices", "instructions", "verdict", "seconds")
 
 
-def compiled(name: str, devices: int) -> tuple[Module, Module]:
+def compile_layer(name: str, devices: int) -> tuple[Module, Module]:
     """Return the module of a layer before and after the compiler."""
     function, types = mesh_programs(devices)[name]
     before, after = (
@@ -72,7 +72,7 @@ def main() -> None:
     words: Counter[str] = Counter()
     for devices in map(int, options.devices.split(",")):
         for name in options.names or mesh_programs(devices):
-            before, after = compiled(name, devices)
+            before, after = compile_layer(name, devices)
             start = perf_counter()
             verdict = equivalent(before, after)
             seconds = perf_counter() - start

@@ -41,7 +41,7 @@ class Layers:
         """Return the sharding with these axes for each dimension."""
         return NamedSharding(self.mesh, PartitionSpec(*axes))
 
-    def typed(self, dims: tuple[int, ...], *axes: Any) -> jax.ShapeDtypeStruct:
+    def argument_type(self, dims: tuple[int, ...], *axes: Any) -> jax.ShapeDtypeStruct:
         """Return the type of an argument with a sharding."""
         return jax.ShapeDtypeStruct(dims, jnp.float32, sharding=self.sharding(*axes))
 
@@ -49,42 +49,42 @@ class Layers:
         """Return each layer with the types of its arguments."""
         rows, hidden, everywhere = 2 * self.data, 4 * FEATURES, ("data", "model")
         devices = self.data * self.model
-        x = self.typed((rows, 8, FEATURES), "data")
+        x = self.argument_type((rows, 8, FEATURES), "data")
         return {
             "fsdp": (
                 self.fsdp,
                 (
-                    self.typed((2 * devices, 2 * self.model), everywhere),
-                    self.typed((2 * self.model, rows), "model", "data"),
-                    self.typed((rows, 2 * self.model), "data", "model"),
+                    self.argument_type((2 * devices, 2 * self.model), everywhere),
+                    self.argument_type((2 * self.model, rows), "model", "data"),
+                    self.argument_type((rows, 2 * self.model), "data", "model"),
                 ),
             ),
             "tensor_parallel": (
                 self.tensor_parallel,
                 (
                     x,
-                    self.typed((FEATURES,)),
-                    self.typed((3, FEATURES, HEADS, HEAD_SIZE), None, None, "model"),
-                    self.typed((HEADS, HEAD_SIZE, FEATURES), "model"),
-                    self.typed((FEATURES, hidden), None, "model"),
-                    self.typed((hidden, FEATURES), "model"),
+                    self.argument_type((FEATURES,)),
+                    self.argument_type((3, FEATURES, HEADS, HEAD_SIZE), None, None, "model"),
+                    self.argument_type((HEADS, HEAD_SIZE, FEATURES), "model"),
+                    self.argument_type((FEATURES, hidden), None, "model"),
+                    self.argument_type((hidden, FEATURES), "model"),
                 ),
             ),
             "sequence_parallel": (
                 self.sequence_parallel,
                 (
-                    self.typed((rows, 2 * self.model, FEATURES), "data", "model"),
-                    self.typed((FEATURES,)),
-                    self.typed((FEATURES, hidden), None, "model"),
-                    self.typed((hidden, FEATURES), "model"),
+                    self.argument_type((rows, 2 * self.model, FEATURES), "data", "model"),
+                    self.argument_type((FEATURES,)),
+                    self.argument_type((FEATURES, hidden), None, "model"),
+                    self.argument_type((hidden, FEATURES), "model"),
                 ),
             ),
             "experts": (
                 self.experts,
                 (
-                    self.typed((2 * self.data, 2 * self.data, 16), "data"),
-                    self.typed((2 * self.data, 16, 32), "data", None, "model"),
-                    self.typed((2 * self.data, 32, 16), "data", "model"),
+                    self.argument_type((2 * self.data, 2 * self.data, 16), "data"),
+                    self.argument_type((2 * self.data, 16, 32), "data", None, "model"),
+                    self.argument_type((2 * self.data, 32, 16), "data", "model"),
                 ),
             ),
         }

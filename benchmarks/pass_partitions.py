@@ -27,13 +27,13 @@ def sharding(*axes: Any) -> NamedSharding:
     return NamedSharding(mesh(), PartitionSpec(*axes))
 
 
-def typed(text: str, *axes: Any) -> jax.ShapeDtypeStruct:
+def argument_type(text: str, *axes: Any) -> jax.ShapeDtypeStruct:
     """Return the type of an argument with a sharding."""
     each = argument(text)
     return jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=sharding(*axes))
 
 
-def constrained(x: Any, *axes: Any) -> Any:
+def constrain(x: Any, *axes: Any) -> Any:
     """Return an array with a sharding."""
     return lax.with_sharding_constraint(x, sharding(*axes))
 
@@ -57,12 +57,12 @@ def fsdp(x: Any, w: Any, v: Any) -> Any:
     """Return a training step with divided parameters, gathered for the products."""
 
     def loss(parameters: Any) -> Any:
-        w, v = (constrained(each, None, None) for each in parameters)
-        return (constrained(jnp.tanh(x @ w) @ v, ("a", "b"), None) ** 2).mean()
+        w, v = (constrain(each, None, None) for each in parameters)
+        return (constrain(jnp.tanh(x @ w) @ v, ("a", "b"), None) ** 2).mean()
 
     gradients = jax.grad(loss)((w, v))
     pairs = zip((w, v), gradients, strict=True)
-    return [constrained(each - 0.1 * g, ("a", "b"), None) for each, g in pairs]
+    return [constrain(each - 0.1 * g, ("a", "b"), None) for each, g in pairs]
 
 
 def adam(x: Any, w: Any, m: Any, n: Any) -> Any:
@@ -74,18 +74,18 @@ def adam(x: Any, w: Any, m: Any, n: Any) -> Any:
 
 def uneven(x: Any, w: Any) -> Any:
     """Return arrays that the shards do not divide."""
-    y = constrained(jnp.tanh(x), "a", "b") @ w
-    return y, constrained(x.sum(0), "b"), constrained(x[::-1], "a", None)
+    y = constrain(jnp.tanh(x), "a", "b") @ w
+    return y, constrain(x.sum(0), "b"), constrain(x[::-1], "a", None)
 
 
 def uneven_inner(x: Any, w: Any) -> Any:
     """Return a product along a dimension that the shards do not divide."""
-    return constrained(x * 1.0, None, "a") @ constrained(w * 1.0, "a", None)
+    return constrain(x * 1.0, None, "a") @ constrain(w * 1.0, "a", None)
 
 
 def softmax(x: Any) -> Any:
     """Return reductions along divided dimensions."""
-    return jax.nn.softmax(constrained(x, "a", "b"), axis=-1), jax.nn.logsumexp(x, axis=0)
+    return jax.nn.softmax(constrain(x, "a", "b"), axis=-1), jax.nn.logsumexp(x, axis=0)
 
 
 def batch_norm(x: Any, g: Any) -> Any:
@@ -105,9 +105,9 @@ def pool(x: Any) -> Any:
 def reshape(x: Any) -> Any:
     """Return reshapes of divided dimensions."""
     return (
-        constrained(x.reshape(4, 6, 8), "a", None, "b"),
-        constrained(x.reshape(-1), ("a", "b")),
-        constrained(x.reshape(24, 2, 4).transpose(1, 0, 2).reshape(48, 4), "a"),
+        constrain(x.reshape(4, 6, 8), "a", None, "b"),
+        constrain(x.reshape(-1), ("a", "b")),
+        constrain(x.reshape(24, 2, 4).transpose(1, 0, 2).reshape(48, 4), "a"),
     )
 
 
@@ -118,15 +118,15 @@ def update(x: Any, y: Any, i: Any) -> Any:
 
 def layers(x: Any, w: Any) -> Any:
     """Return a loop over layers."""
-    return lax.scan(lambda x, w: (constrained(jnp.tanh(x @ w), "a", "b"), None), x, w)[0]
+    return lax.scan(lambda x, w: (constrain(jnp.tanh(x @ w), "a", "b"), None), x, w)[0]
 
 
 def experts(x: Any, w: Any, v: Any) -> Any:
     """Return a layer of experts, to which tokens move."""
-    moved = constrained(x, None, "a", None)
+    moved = constrain(x, None, "a", None)
     h = jnp.einsum("etd,edf->etf", moved.transpose(1, 0, 2), w)
-    h = constrained(jax.nn.relu(h), "a")
-    return constrained(jnp.einsum("etf,efd->etd", h, v).transpose(1, 0, 2), "a", None, None)
+    h = constrain(jax.nn.relu(h), "a")
+    return constrain(jnp.einsum("etf,efd->etd", h, v).transpose(1, 0, 2), "a", None, None)
 
 
 def order(x: Any) -> Any:
@@ -139,7 +139,7 @@ def batch_order(x: Any) -> Any:
     return jnp.sort(x, -1), lax.top_k(x, 3), jnp.argsort(x, -1)
 
 
-def strided(x: Any) -> Any:
+def stride(x: Any) -> Any:
     """Return slices and shifts of a divided dimension."""
     swapped = jnp.concatenate([x[8:], x[:8]])
     return x[1::2], x[2:13], swapped, jnp.pad(x, ((3, 0), (0, 1))), jnp.roll(x, 5, 0), x[::-1]
@@ -169,28 +169,52 @@ def partitioned_programs() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """Return the functions and the types of their arguments, which have shardings."""
     both = ("a", "b")
     block_types = (
-        *(typed("f32[4,6,8]", "b"), typed("f32[8]"), typed("f32[3,8,4,4]", None, None, "a")),
-        *(typed("f32[4,4,8]", "a"), typed("f32[8,16]", None, "a"), typed("f32[16,8]", "a")),
+        *(
+            argument_type("f32[4,6,8]", "b"),
+            argument_type("f32[8]"),
+            argument_type("f32[3,8,4,4]", None, None, "a"),
+        ),
+        *(
+            argument_type("f32[4,4,8]", "a"),
+            argument_type("f32[8,16]", None, "a"),
+            argument_type("f32[16,8]", "a"),
+        ),
     )
-    weights = typed("f32[6,8]", None, "b")
+    weights = argument_type("f32[6,8]", None, "b")
     programs: dict[Any, tuple[Any, ...]] = {
         block: block_types,
-        fsdp: (typed("f32[16,8]", both), typed("f32[8,24]", both), typed("f32[24,5]", both)),
-        adam: (typed("f32[16,6]", both), weights, weights, weights),
-        uneven: (typed("f32[12,6]", "a"), typed("f32[6,10]", "b")),
-        uneven_inner: (typed("f32[4,10]"), typed("f32[10,6]")),
-        softmax: (typed("f32[8,6]", "a", "b"),),
-        batch_norm: (typed("f32[8,6,3]", both), typed("f32[3]")),
-        pool: (typed("f32[2,8,8,3]", None, "a", "b"),),
-        reshape: (typed("f32[24,8]", "a", "b"),),
-        update: (typed("f32[16,8]", "a", "b"), typed("f32[3,8]"), typed("s32[]")),
-        layers: (typed("f32[8,6]", "a", "b"), typed("f32[3,6,6]", None, "b")),
-        experts: (typed("f32[8,4,6]", "a"), typed("f32[4,6,10]", "a"), typed("f32[4,10,6]", "a")),
-        order: (typed("f32[8,6]", "a", "b"),),
-        batch_order: (typed("f32[8,6]", "a", None),),
-        strided: (typed("f32[16,3]", "a"),),
-        conv_grad: (typed("f32[4,16,3]", "b", "a"), typed("f32[3,3,5]")),
-        embedding: (typed("f32[16,6]", "a", "b"), typed("s32[5]")),
-        lookup_grad: (typed("f32[16,6]", *both), typed("s32[8]", "a"), typed("f32[8,6]", "a")),
+        fsdp: (
+            argument_type("f32[16,8]", both),
+            argument_type("f32[8,24]", both),
+            argument_type("f32[24,5]", both),
+        ),
+        adam: (argument_type("f32[16,6]", both), weights, weights, weights),
+        uneven: (argument_type("f32[12,6]", "a"), argument_type("f32[6,10]", "b")),
+        uneven_inner: (argument_type("f32[4,10]"), argument_type("f32[10,6]")),
+        softmax: (argument_type("f32[8,6]", "a", "b"),),
+        batch_norm: (argument_type("f32[8,6,3]", both), argument_type("f32[3]")),
+        pool: (argument_type("f32[2,8,8,3]", None, "a", "b"),),
+        reshape: (argument_type("f32[24,8]", "a", "b"),),
+        update: (
+            argument_type("f32[16,8]", "a", "b"),
+            argument_type("f32[3,8]"),
+            argument_type("s32[]"),
+        ),
+        layers: (argument_type("f32[8,6]", "a", "b"), argument_type("f32[3,6,6]", None, "b")),
+        experts: (
+            argument_type("f32[8,4,6]", "a"),
+            argument_type("f32[4,6,10]", "a"),
+            argument_type("f32[4,10,6]", "a"),
+        ),
+        order: (argument_type("f32[8,6]", "a", "b"),),
+        batch_order: (argument_type("f32[8,6]", "a", None),),
+        stride: (argument_type("f32[16,3]", "a"),),
+        conv_grad: (argument_type("f32[4,16,3]", "b", "a"), argument_type("f32[3,3,5]")),
+        embedding: (argument_type("f32[16,6]", "a", "b"), argument_type("s32[5]")),
+        lookup_grad: (
+            argument_type("f32[16,6]", *both),
+            argument_type("s32[8]", "a"),
+            argument_type("f32[8,6]", "a"),
+        ),
     }
     return {f"sharded_{f.__name__}": (f, types) for f, types in programs.items()}

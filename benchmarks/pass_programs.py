@@ -32,11 +32,11 @@ _TYPES: Final = {
 def program(*arguments: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a program; a text such as ``f32[3,4]`` is the type of an argument."""
 
-    def registered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         PROGRAMS[function.__name__] = function, tuple([argument(each) for each in arguments])
         return function
 
-    return registered
+    return register
 
 
 def argument(text: str) -> jax.ShapeDtypeStruct:
@@ -95,13 +95,13 @@ def convnet_train(x: Any, w: Any, target: Any) -> Any:
 
 @program("f32[2,8,9,3]")
 def pooling(x: Any) -> Any:
-    def pooled(x: Any) -> Any:
+    def pool(x: Any) -> Any:
         y = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
         return (y * 0.5).sum() + lax.reduce_window(
             x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
         ).sum()
 
-    return pooled(x), jax.grad(pooled)(x)
+    return pool(x), jax.grad(pool)(x)
 
 
 @program("f32[7,2,3]", "f32[3,5]", "f32[5,5]")
@@ -151,10 +151,10 @@ def masked_softmax(x: Any, mask: Any) -> Any:
 
 @program("f32[11,4]", "s32[3,5]", "f32[5,4]")
 def embed(table: Any, tokens: Any, positions: Any) -> Any:
-    def embedded(table: Any) -> Any:
+    def embed_value(table: Any) -> Any:
         return (table[tokens] + positions) @ table.T
 
-    return embedded(table), jax.grad(lambda t: embedded(t).sum())(table)
+    return embed_value(table), jax.grad(lambda t: embed_value(t).sum())(table)
 
 
 @program("f32[6,4]", "f32[4,3]", "f32[3,4,5]")

@@ -21,23 +21,23 @@ def sharded_programs() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     def sharding(*axes: Any) -> NamedSharding:
         return NamedSharding(mesh, PartitionSpec(*axes))
 
-    def typed(text: str, *axes: Any) -> jax.ShapeDtypeStruct:
+    def argument_type(text: str, *axes: Any) -> jax.ShapeDtypeStruct:
         each = argument(text)
         return jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=sharding(*axes))
 
-    def constrained(x: Any, *axes: Any) -> Any:
+    def constrain(x: Any, *axes: Any) -> Any:
         return lax.with_sharding_constraint(x, sharding(*axes))
 
     def mlp(x: Any, w: Any, v: Any) -> Any:
-        return constrained(jax.nn.relu(x @ w), "a", "b") @ v
+        return constrain(jax.nn.relu(x @ w), "a", "b") @ v
 
     def dp_train(x: Any, w: Any) -> Any:
         return w - 0.1 * jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w)
 
     def reshard(x: Any) -> Any:
-        return constrained(constrained(x * 2.0, "a", None).T, "b", "a") + 1.0
+        return constrain(constrain(x * 2.0, "a", None).T, "b", "a") + 1.0
 
-    def mapped(x: Any) -> Any:
+    def map_shards(x: Any) -> Any:
         def local(x: Any) -> Any:
             moved = lax.ppermute(x, "a", [(i, (i + 1) % 4) for i in range(4)])
             return lax.psum(x * moved, "a"), lax.all_gather(x, "b"), lax.all_to_all(x, "a", 1, 0)
@@ -57,22 +57,32 @@ def sharded_programs() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         return lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
     def bf16_reduce(x: Any, w: Any) -> Any:
-        return constrained(x @ w, None, None)
+        return constrain(x @ w, None, None)
 
     q = "f32[8,2,6,4]"
     return {
         "sharded_mlp": (
             mlp,
-            (typed("f32[8,6]", "a"), typed("f32[6,10]", None, "b"), typed("f32[10,4]", "b")),
+            (
+                argument_type("f32[8,6]", "a"),
+                argument_type("f32[6,10]", None, "b"),
+                argument_type("f32[10,4]", "b"),
+            ),
         ),
-        "sharded_dp_train": (dp_train, (typed("f32[16,6]", ("a", "b")), typed("f32[6,5]"))),
-        "sharded_reshard": (reshard, (typed("f32[8,12]", "b", None),)),
-        "sharded_shard_map": (mapped, (typed("f32[16,8]", "a", "b"),)),
-        "sharded_attention": (attention, (typed(q, "a", "b"),) * 3),
-        "sharded_halo": (halo, (typed("f32[16,3]", "a"), typed("f32[8,3]", "a"))),
-        "sharded_halo_conv": (halo_conv, (typed("f32[2,16,3]", None, "a"), typed("f32[3,3,5]"))),
+        "sharded_dp_train": (
+            dp_train,
+            (argument_type("f32[16,6]", ("a", "b")), argument_type("f32[6,5]")),
+        ),
+        "sharded_reshard": (reshard, (argument_type("f32[8,12]", "b", None),)),
+        "sharded_shard_map": (map_shards, (argument_type("f32[16,8]", "a", "b"),)),
+        "sharded_attention": (attention, (argument_type(q, "a", "b"),) * 3),
+        "sharded_halo": (halo, (argument_type("f32[16,3]", "a"), argument_type("f32[8,3]", "a"))),
+        "sharded_halo_conv": (
+            halo_conv,
+            (argument_type("f32[2,16,3]", None, "a"), argument_type("f32[3,3,5]")),
+        ),
         "sharded_bf16_reduce": (
             bf16_reduce,
-            (typed("bf16[6,8]", None, "a"), typed("bf16[8,5]", "a")),
+            (argument_type("bf16[6,8]", None, "a"), argument_type("bf16[8,5]", "a")),
         ),
     }

@@ -70,7 +70,7 @@ class OurExpressions(Ours):
     name = "this project, expressions"
 
     def solve(self, chain: Chain) -> Any:
-        return written_out(chain, self.prefix)[1]
+        return write_out(chain, self.prefix)[1]
 
 
 def map_of(step: Step, prefix: str = "d") -> IndexingMap:
@@ -107,13 +107,13 @@ def from_the_right(chain: Chain, prefix: str = "d") -> IndexingMap:
     return composed
 
 
-def substituted_at_once(chain: Chain, prefix: str = "d") -> IndexingMap:
+def substitute_at_once(chain: Chain, prefix: str = "d") -> IndexingMap:
     """Substitute all formulas into each other, without intermediate maps, and simplify once."""
-    dims, results, conditions = written_out(chain, prefix)
+    dims, results, conditions = write_out(chain, prefix)
     return IndexingMap.of(dims, results, constraints=conditions).simplify()
 
 
-def written_out(
+def write_out(
     chain: Chain, prefix: str = "d"
 ) -> tuple[list[Variable], Sequence[Any], list[Constraint]]:
     """Return the variables of the chain, and its results and conditions as expressions of them."""
@@ -132,7 +132,7 @@ ORDERS: Final = {
     "step by step": step_by_step,
     "once at the end": at_the_end,
     "from the right": from_the_right,
-    "substituted at once": substituted_at_once,
+    "substituted at once": substitute_at_once,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from benchmarks.chains import Chain, Index, Step, Tensor, box, tiled_shapes
 
 
-def _named() -> dict[str, tuple[Chain, ...]]:
+def _problems_by_name() -> dict[str, tuple[Chain, ...]]:
     return {
         "regrouping": _regroupings(),
         "reshapes": _reshapes(),
@@ -125,18 +125,18 @@ def _launches() -> tuple[Chain, ...]:
     """Grids of threads whose size divides the tensor or does not."""
     square = Tensor((1024, 512))
     return (
-        square.launched(128, 4).chain("rows of 512"),
-        square.launched(128, 4, 2).chain("rows of 512, twice"),
-        square.launched(256, 8, mod_first=True).chain("rows of 512, wide"),
-        square.transpose(1, 0).launched(128, 4).chain("columns"),
-        square.reshape(64, 16, 512).transpose(0, 2, 1).launched(128, 4).chain("batched columns"),
-        square.reshape(32, 32, 16, 32).transpose(0, 2, 1, 3).launched(256, 4).chain("32 by 32"),
-        Tensor((64, 128, 64)).launched(128, 4).chain("three dimensions"),
-        Tensor((48, 20, 30)).launched(96, 2).chain("threes"),
-        Tensor((100, 52)).launched(128, 4).chain("a remainder"),
-        Tensor((100, 52)).reshape(52, 100).launched(128, 4).chain("a remainder, regrouped"),
-        Tensor((7, 11, 13)).launched(32, 1).chain("primes launched"),
-        Tensor((24, 1000)).reverse(1).launched(64, 2, 4).chain("reversed rows"),
+        square.launch(128, 4).chain("rows of 512"),
+        square.launch(128, 4, 2).chain("rows of 512, twice"),
+        square.launch(256, 8, mod_first=True).chain("rows of 512, wide"),
+        square.transpose(1, 0).launch(128, 4).chain("columns"),
+        square.reshape(64, 16, 512).transpose(0, 2, 1).launch(128, 4).chain("batched columns"),
+        square.reshape(32, 32, 16, 32).transpose(0, 2, 1, 3).launch(256, 4).chain("32 by 32"),
+        Tensor((64, 128, 64)).launch(128, 4).chain("three dimensions"),
+        Tensor((48, 20, 30)).launch(96, 2).chain("threes"),
+        Tensor((100, 52)).launch(128, 4).chain("a remainder"),
+        Tensor((100, 52)).reshape(52, 100).launch(128, 4).chain("a remainder, regrouped"),
+        Tensor((7, 11, 13)).launch(32, 1).chain("primes launched"),
+        Tensor((24, 1000)).reverse(1).launch(64, 2, 4).chain("reversed rows"),
     )
 
 
@@ -191,12 +191,12 @@ _TILES: Final = (((8, 128),), ((8, 128), (2, 1)), ((8, 128), (4, 1)), ((8, 8), (
 def random_chain(seed: int, windows: bool = False, max_steps: int = 6) -> Chain:
     """Return a chain of up to `max_steps` random operations; `windows` adds pads and broadcasts."""
     random = Random(f"chain {seed} {windows}")
-    tensor = Tensor(_regrouped(random, random.choice(_FACTORS)))
+    tensor = Tensor(_regroup(random, random.choice(_FACTORS)))
     kinds = ["reshape", "reshape", "transpose", "reverse", "slice"]
     if windows:
         kinds += ["pad", "joined", "broadcast"]
     for _ in range(random.randint(1, max_steps)):
-        tensor = _changed(random, tensor, random.choice(kinds))
+        tensor = _change(random, tensor, random.choice(kinds))
     return tensor.chain(f"random chain {seed}{' with windows' if windows else ''}")
 
 
@@ -206,9 +206,9 @@ def random_launch(seed: int) -> Chain:
     shape = [random.choice([3, 4, 7, 8, 12, 16, 30, 64, 100]) for _ in range(random.randint(1, 3))]
     tensor = Tensor(tuple(shape))
     for _ in range(random.randint(0, 3)):
-        tensor = _changed(random, tensor, random.choice(["reshape", "transpose", "reverse"]))
+        tensor = _change(random, tensor, random.choice(["reshape", "transpose", "reverse"]))
     threads, unroll = random.choice([32, 64, 96, 128]), random.choice([1, 2, 4])
-    return tensor.launched(threads, unroll, random.choice([1, 1, 2])).chain(f"random launch {seed}")
+    return tensor.launch(threads, unroll, random.choice([1, 1, 2])).chain(f"random launch {seed}")
 
 
 def random_layout(seed: int) -> Chain:
@@ -222,7 +222,7 @@ def random_layout(seed: int) -> Chain:
     if kind == "back":
         return memory.from_memory(shape, *tiles).chain(f"random layout {seed}", _same)
     if kind == "reshape":
-        memory = memory.reshape(*_regrouped(random, _prime_factors(prod(memory.shape))))
+        memory = memory.reshape(*_regroup(random, _prime_factors(prod(memory.shape))))
     if kind == "other":
         grid = tiled_shapes(shape, tiles)[-1]
         random.shuffle(grid)
@@ -240,12 +240,12 @@ def random_problems(count: int, seed: int = 0) -> list[Chain]:
     ]
 
 
-def _changed(random: Random, tensor: Tensor, kind: str) -> Tensor:
+def _change(random: Random, tensor: Tensor, kind: str) -> Tensor:
     shape = tensor.shape
     match kind:
         case "reshape":
             factors = _prime_factors(prod(shape))
-            return tensor.reshape(*_regrouped(random, factors), mod_first=random.random() < 0.5)
+            return tensor.reshape(*_regroup(random, factors), mod_first=random.random() < 0.5)
         case "transpose":
             return tensor.transpose(*random.sample(range(len(shape)), len(shape)))
         case "reverse":
@@ -273,7 +273,7 @@ def _cut(random: Random, size: int) -> tuple[int, int, int]:
     return start, stride, random.randint(-(-count // 2), count)
 
 
-def _regrouped(random: Random, factors: Iterable[int]) -> tuple[int, ...]:
+def _regroup(random: Random, factors: Iterable[int]) -> tuple[int, ...]:
     """Return a random shape whose size is the product of `factors`."""
     shape = [1] * random.randint(1, 5)
     shuffled = [*factors]
@@ -294,5 +294,5 @@ def _prime_factors(number: int) -> list[int]:
     return factors
 
 
-NAMED: Final = _named()
+NAMED: Final = _problems_by_name()
 """Named problems that occur in programs, by family."""

@@ -77,7 +77,7 @@ def default_name(file: str) -> str:
     return calls[-1]
 
 
-def measured(file: str, name: str) -> tuple[dict[str, float], float | str]:
+def measure(file: str, name: str) -> tuple[dict[str, float], float | str]:
     """Return the shortest time of each question, and that of jaxlib's parser."""
     with cached_bytecode() as variables, TemporaryDirectory() as folder:
         environment = {**variables, "XDG_CACHE_HOME": folder}
@@ -86,10 +86,10 @@ def measured(file: str, name: str) -> tuple[dict[str, float], float | str]:
         for command in questions(str(EXAMPLES / "layernorm.opt.hlo"), "*", tiny).values():
             seconds(command, environment)  # compiles the modules
         seconds(questions(file, name, tiny)[CACHED], environment)  # stores the outline
-        return _measured(file, name, tiny, environment)
+        return _measure(file, name, tiny, environment)
 
 
-def _measured(
+def _measure(
     file: str, name: str, tiny: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, float], float | str]:
     text = read_text(file)
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
     """Measure the questions about one file."""
     file = arguments[0] if arguments else str(largest_example())
     name = arguments[1] if len(arguments) > 1 else default_name(file)
-    times, jaxlib = measured(file, name)
+    times, jaxlib = measure(file, name)
     print(f"{Path(file).name}: {name}")
     if isinstance(jaxlib, str):
         print(f"  unknown: {jaxlib}")

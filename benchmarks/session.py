@@ -103,7 +103,7 @@ def session(modules: int, traced: bool) -> None:
             print(*[measure() for measure in measures], flush=True)
 
 
-def measured(modules: int, mode: str) -> list[list[int]]:
+def measure_session(modules: int, mode: str) -> list[list[int]]:
     """Return what `session` prints in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.session", str(modules), mode]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -112,7 +112,9 @@ def measured(modules: int, mode: str) -> list[list[int]]:
 
 def main(modules: int) -> None:
     """Print a table of the memory, with the growth for each module since the line before."""
-    both = zip(measured(modules, "--plain"), measured(modules, "--traced"), strict=True)
+    both = zip(
+        measure_session(modules, "--plain"), measure_session(modules, "--traced"), strict=True
+    )
     rows = [[*plain, *traced] for plain, traced in both]
     print("modules        resident            C heap            Python")
     for k, row in enumerate(rows):

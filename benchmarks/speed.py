@@ -19,12 +19,12 @@ from typing import Final
 from benchmarks.environment import environment
 from benchmarks.figures import COMPILED, ROOT
 from benchmarks.history import store
-from benchmarks.maps import measured
+from benchmarks.maps import measure_module
 from benchmarks.parse import measure
 from benchmarks.peers import Mlir, OurExpressions, Ours
 from benchmarks.problems import NAMED
 from benchmarks.question import default_name
-from benchmarks.question import measured as questions
+from benchmarks.question import measure as questions
 from benchmarks.simplify import mean, measure_speed
 from indexing.cli.build import build
 
@@ -37,7 +37,7 @@ Ratios = dict[str, tuple[str, float]]  # what is measured -> its peer, and the r
 
 def of_module(path: Path) -> Ratios:
     """Return the ratios of one module to jaxlib's parser."""
-    result = measured(path)
+    result = measure_module(path)
     if isinstance(result.jaxlib, str):
         raise SystemExit(f"error: {result.jaxlib}")
     parsing = measure(path)

@@ -38,7 +38,7 @@ class Measured(NamedTuple):
     unknown: int
 
 
-def measured(name: str, target: Instruction | Computation) -> Measured:
+def measure(name: str, target: Instruction | Computation) -> Measured:
     """Return the time of one analysis with its constraints."""
     start = time.process_time()
     analysis = tile_analysis(target)
@@ -94,12 +94,12 @@ def main(arguments: list[str]) -> None:
     file = Path(arguments[0]) if arguments else largest_example()
     module = hlo.load(str(file))
     gc.freeze()
-    times = [measured(each.name, each) for each in fusions(module)]
+    times = [measure(each.name, each) for each in fusions(module)]
     print(f"{file.name}: tile_analysis of each fusion")
     if times:
         print("\n".join(report(times)))
     for name, entry in chains():
-        each = measured(name, entry)
+        each = measure(name, entry)
         print(f"{each.time:>10.2f} ms  {each.tiles:>5} tiles  {name}")
 
 

@@ -39,7 +39,7 @@ _LOG: Final = re.compile(r"[IW]\d{4} |WARNING: All log messages")
 _SIZE: Final = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"')
 
 
-def executed(path: Path) -> Any:
+def execute(path: Path) -> Any:
     """Return the notebook with the outputs of its cells; pictures are SVG.
 
     Raises:
@@ -79,7 +79,7 @@ def _is_log(output: Any) -> bool:
 def outputs(notebook: Any) -> list[tuple[str, list[Any]]]:
     """Return the source and the outputs of each code cell, with the digests of pictures."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [(cell.source, [_shown(output) for output in cell.outputs]) for cell in cells]
+    return [(cell.source, [_shown_output(output) for output in cell.outputs]) for cell in cells]
 
 
 def with_images(notebook: Any, stored: Any) -> Any:
@@ -100,14 +100,14 @@ def _outputs(notebook: Any) -> list[Any]:
     return [output for cell in notebook.cells for output in cell.get("outputs", ())]
 
 
-def _shown(output: Any) -> Any:
+def _shown_output(output: Any) -> Any:
     if output.output_type == "stream":
-        return _rounded(output.text)
-    data = {kind: _rounded(text) for kind, text in output.data.items() if kind not in (SVG, PNG)}
+        return _round(output.text)
+    data = {kind: _round(text) for kind, text in output.data.items() if kind not in (SVG, PNG)}
     return data, dict(output.metadata)
 
 
-def _rounded(text: str) -> str:
+def _round(text: str) -> str:
     """Return a text with its floats rounded: the last digits of f32 depend on the processor."""
     return _LONG_FLOAT.sub(lambda match: f"{float(match[0]):.4g}", text)
 
@@ -131,7 +131,7 @@ def main(paths: list[Path]) -> None:
     """Execute notebooks, all by default, and write them."""
     for path in paths or NOTEBOOKS:
         stored = nbformat.read(path, as_version=4)
-        nbformat.write(with_images(executed(path), stored), path)
+        nbformat.write(with_images(execute(path), stored), path)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ settings.load_profile("tests")
 
 def fuzz(examples: int) -> settings:
     """Return the settings of a random test with ``examples * FUZZ`` examples."""
-    return settings(max_examples=scaled(examples))
+    return settings(max_examples=scale(examples))
 
 
-def scaled(examples: int) -> int:
+def scale(examples: int) -> int:
     """Return ``examples * FUZZ``, at least 1."""
     return max(1, round(examples * _FUZZ))
 
@@ -70,7 +70,7 @@ def sampled(cases: Iterable[T], seed: object = 0) -> list[T]:
     every = list(cases)
     if _FUZZ >= 1 or not every:
         return every
-    chosen = Random(str(seed)).sample(range(len(every)), scaled(len(every)))
+    chosen = Random(str(seed)).sample(range(len(every)), scale(len(every)))
     return [every[k] for k in sorted(chosen)]
 
 
@@ -160,7 +160,7 @@ def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
     factor = st.integers(-7, 7)
     divisor = st.sampled_from([2, 3, 4, 5, 6, 8, 12])
 
-    def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+    def grow(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         return st.one_of(
             st.tuples(st.sampled_from("+-"), inner, inner),
             st.tuples(st.just("*"), inner, factor),
@@ -168,7 +168,7 @@ def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
         )
 
     leaf: st.SearchStrategy[Tree] = st.one_of(variable, st.integers(-13, 13))
-    return st.recursive(leaf, grown, max_leaves=leaves)
+    return st.recursive(leaf, grow, max_leaves=leaves)
 
 
 @cache
@@ -176,13 +176,13 @@ def sums(variables: int) -> st.SearchStrategy[Tree]:
     """Return a strategy for sums ``c + Σ k·x`` without divisions."""
     term = st.tuples(st.integers(-9, 9), st.integers(0, variables - 1))
 
-    def summed(drawn: tuple[list[tuple[int, int]], int]) -> Tree:
+    def sum_tree(drawn: tuple[list[tuple[int, int]], int]) -> Tree:
         tree: Tree = drawn[1]
         for factor, k in drawn[0]:
             tree = ("+", tree, ("*", ("v", k, 0), factor))
         return tree
 
-    return st.tuples(st.lists(term, max_size=4), st.integers(-20, 20)).map(summed)
+    return st.tuples(st.lists(term, max_size=4), st.integers(-20, 20)).map(sum_tree)
 
 
 @st.composite
@@ -268,12 +268,12 @@ def union(maps: Iterable[IndexingMap]) -> set[Pair]:
     return {pair for each in maps for pair in relation(each)}
 
 
-def swapped(pairs: Iterable[Pair]) -> set[Pair]:
+def invert_pairs(pairs: Iterable[Pair]) -> set[Pair]:
     """Return the inverse relation."""
     return {(b, a) for a, b in pairs}
 
 
-def joined(first: Iterable[Pair], second: Iterable[Pair]) -> set[Pair]:
+def join_pairs(first: Iterable[Pair], second: Iterable[Pair]) -> set[Pair]:
     """Compose relations: ``x -> z`` for ``x -> y`` in `first` and ``y -> z`` in `second`."""
     after: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for y, z in second:

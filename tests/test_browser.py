@@ -47,7 +47,7 @@ window.onload = () => {
 """
 
 
-def rendered(html: str, directory: Path) -> Any:
+def render(html: str, directory: Path) -> Any:
     """Return what `MEASURE` finds of each text with a map, and the number of images."""
     page = directory / "page.html"
     page.write_text(f"<meta charset='utf-8'>{html}{MEASURE}", encoding="utf-8")
@@ -68,7 +68,7 @@ def test_answers_show_whole_maps_and_a_long_map_has_one_line(tmp_path: Path) -> 
     long = indexing.IndexingMap.identity(tuple(range(2, 40)))
     pages = [answer._repr_html_() for answer in answers] + [long._repr_html_()]
     hostile = preformatted_html("-> <img src=x>")
-    texts, images = rendered("".join(pages) + hostile, tmp_path)
+    texts, images = render("".join(pages) + hostile, tmp_path)
     shown = {text: (lines, is_cut) for text, lines, is_cut in texts}
     assert all(lines <= 4 and not is_cut for lines, is_cut in (shown[str(m)] for m in maps))
     assert shown[str(long)] == (1, True)  # scrolled
@@ -89,7 +89,7 @@ def test_an_exported_notebook_shows_whole_maps(tmp_path: Path) -> None:
         notebook.cells.append(nbformat.v4.new_code_cell("value", outputs=[output]))
     exporter = nbconvert.HTMLExporter(template_name="lab", mathjax_url="", require_js_url="")
     html, _ = exporter.from_notebook_node(notebook)
-    texts, _ = rendered(html, tmp_path)
+    texts, _ = render(html, tmp_path)
     shown = [each for each in texts if each[0].startswith("(")]
     whole = {text for text, lines, is_cut in shown if lines <= 4 and not is_cut}
     assert whole == {str(m) for own in answer.maps for m in own}

@@ -14,7 +14,7 @@ from benchmarks.figures import (
     Block,
     MeasurementError,
     blocks,
-    measured,
+    measure,
     pages,
     rewritten,
 )
@@ -50,7 +50,7 @@ def test_only_the_figures_of_the_commands_that_ran_change() -> None:
 
 
 def test_measured_output_follows_its_conditions() -> None:
-    lines = measured("python -m platform --terse", {}).splitlines()
+    lines = measure("python -m platform --terse", {}).splitlines()
     assert [lines[0], lines[-1]] == ["```text", "```"]
     assert DATE.match(lines[1])
     assert len(lines) == 4
@@ -58,7 +58,7 @@ def test_measured_output_follows_its_conditions() -> None:
 
 def test_a_command_that_fails_says_why() -> None:
     with pytest.raises(MeasurementError, match=r"exit status 1: .*no_such_module"):
-        measured("python -m benchmarks.no_such_module", {})
+        measure("python -m benchmarks.no_such_module", {})
 
 
 def test_list_prints_the_commands_of_the_pages(tmp_path: Path) -> None:

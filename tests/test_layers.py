@@ -60,7 +60,7 @@ def tree_of(module: Path) -> ast.Module:
     return ast.parse(module.read_text())
 
 
-def imported(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
+def list_imports(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
     """Yield the package and line of every import in `tree`; relative imports are of `package`."""
     for node in ast.walk(tree):
         match node:
@@ -75,15 +75,15 @@ def imported(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
 
 @cache
 def imports_of(module: Path) -> list[tuple[str, int]]:
-    return list(imported(tree_of(module), module.relative_to(ROOT).parts[0]))
+    return list(list_imports(tree_of(module), module.relative_to(ROOT).parts[0]))
 
 
-def dotted(module: Path) -> str:
+def dotted_name(module: Path) -> str:
     parts = module.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-NAMES = {dotted(module) for module in MODULES}
+NAMES = {dotted_name(module) for module in MODULES}
 
 
 @cache
@@ -126,13 +126,13 @@ def test_packages_import_only_packages_below(package: str) -> None:
 @pytest.mark.parametrize("package, room", EVERY_ROOM)
 def test_rooms_import_only_rooms_below(package: str, room: str) -> None:
     """This includes imports inside functions and for type checking."""
-    inside = [module for module in MODULES if room_of(dotted(module)) == (package, room)]
+    inside = [module for module in MODULES if room_of(dotted_name(module)) == (package, room)]
     against = [hit for module in inside for hit in imports_against_the_order(module)]
     assert not against
 
 
 def imports_against_the_order(module: Path) -> Iterator[str]:
-    package, room = room_of(dotted(module))
+    package, room = room_of(dotted_name(module))
     order = ROOMS[package]
     for name, line in modules_imported(module):
         other_package, other = room_of(name)
@@ -159,7 +159,7 @@ def test_a_room_documents_its_purpose_and_imports(room: str) -> None:
 
 
 def test_imports_have_no_cycles() -> None:
-    graph = {dotted(m): [name for name, _ in modules_imported(m)] for m in MODULES}
+    graph = {dotted_name(m): [name for name, _ in modules_imported(m)] for m in MODULES}
     cycles = [sorted(cycle) for cycle in strongly_connected(graph) if len(cycle) > 1]
     assert not cycles
 
@@ -249,7 +249,7 @@ def test_a_map_loads_neither_isl_nor_the_loops() -> None:
 def test_modules_and_functions_stay_within_limits(package: str, room: str) -> None:
     violations = []
     for module in MODULES:
-        if room_of(dotted(module)) == (package, room):
+        if room_of(dotted_name(module)) == (package, room):
             lines = len(module.read_text().splitlines())
             if lines > MAX_LINES:
                 violations.append(f"{name_of(module)} has {lines} lines")

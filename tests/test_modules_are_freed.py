@@ -68,11 +68,11 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> WeakSet[Module]:
     modules = WeakSet[Module]()
     initialise = Module.__init__
 
-    def made(self: Module, *arguments: Any) -> None:
+    def make(self: Module, *arguments: Any) -> None:
         initialise(self, *arguments)
         modules.add(self)
 
-    monkeypatch.setattr(Module, "__init__", made)
+    monkeypatch.setattr(Module, "__init__", make)
     return modules
 
 

@@ -7,19 +7,21 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.notebooks import DIGEST, NOTEBOOKS, PNG, ROOT, executed, outputs
+from tests.notebooks import DIGEST, NOTEBOOKS, PNG, ROOT, execute, outputs
 
 TITLE = re.compile(r"# (\d+)\. (.*\?)\n")
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)[^)]*\)")
 ROW = re.compile(r"^\| (\d+) \| \[(.*\?)\]\((.*?)\) \|", re.MULTILINE)
 
 
-def stored(path: Path) -> Any:
+def stored_outputs(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
 def prose(path: Path) -> str:
-    return "\n".join(cell.source for cell in stored(path).cells if cell.cell_type == "markdown")
+    return "\n".join(
+        cell.source for cell in stored_outputs(path).cells if cell.cell_type == "markdown"
+    )
 
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -28,16 +30,16 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 @every_notebook
 def test_a_notebook_shows_its_outputs(path: Path) -> None:
     """`make notebooks` writes the outputs."""
-    if any("import jax" in source for source, _ in outputs(stored(path))):
+    if any("import jax" in source for source, _ in outputs(stored_outputs(path))):
         pytest.importorskip("jax", reason="needs jax, to trace functions")
-    assert outputs(executed(path)) == outputs(stored(path))
+    assert outputs(execute(path)) == outputs(stored_outputs(path))
 
 
 @every_notebook
 def test_a_notebook_has_pictures_that_every_viewer_shows(path: Path) -> None:
     pictures = [
         output
-        for cell in stored(path).cells
+        for cell in stored_outputs(path).cells
         for output in cell.get("outputs", ())
         if "<drawing of " in output.get("data", {}).get("text/plain", "")
     ]

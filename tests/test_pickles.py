@@ -55,7 +55,7 @@ def _equivalent(after: str) -> Any:
     return indexing.equivalent(hlo.parse(TRANSPOSE), hlo.parse(after))
 
 
-def _undecided() -> Any:
+def _undecided_value() -> Any:
     text = (
         'ENTRY e { p = f32[4] parameter(0) ROOT c = f32[4] custom-call(p), custom_call_target="a" }'
     )
@@ -117,7 +117,7 @@ def _layout_trial() -> Any:
 MORE: list[Callable[[], Any]] = [
     lambda: _equivalent(TRANSPOSE),
     lambda: _equivalent(COPY),
-    _undecided,
+    _undecided_value,
     _loop_facts,
     _difference,
     _fewer_reads,
@@ -148,7 +148,7 @@ def _public() -> dict[str, Any]:
     return names
 
 
-def _shown(example: doctest.DocTest) -> list[Any]:
+def _shown_values(example: doctest.DocTest) -> list[Any]:
     """Run an example; return the values that it assigns, prints or shows."""
     values: list[Any] = []
 
@@ -193,7 +193,7 @@ def _values() -> list[Any]:
     by_class: dict[type, list[Any]] = {}
     homes = {public.__module__ for public in _public().values() if hasattr(public, "__module__")}
     examples = [e for home in sorted(homes) if home in sys.modules for e in _examples(home)]
-    shown = [value for example in examples for value in _shown(example)]
+    shown = [value for example in examples for value in _shown_values(example)]
     for value in _inside([*shown, *(make() for make in MORE)]):
         kind = type(value)
         if _is_ours(kind) and len(of_kind := by_class.setdefault(kind, [])) < 20:
@@ -272,7 +272,7 @@ ARGUMENTS: dict[str, object] = {
 }
 
 
-def _made(kind: type[Exception]) -> Exception | None:
+def _make_error(kind: type[Exception]) -> Exception | None:
     """Return an error; None if its arguments are objects of an algorithm that catches it."""
     parameters = list(signature(kind.__init__).parameters.values())[1:]
     given = [p.annotation for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -283,7 +283,7 @@ def _made(kind: type[Exception]) -> Exception | None:
 
 def test_every_error_can_be_pickled() -> None:
     failures = []
-    errors = [error for kind in _all_errors() if (error := _made(kind))]
+    errors = [error for kind in _all_errors() if (error := _make_error(kind))]
     for error in errors:
         name = type(error).__name__
         try:
@@ -363,16 +363,16 @@ def _of_parts() -> Module:
     return hlo.parse_all(f"{TRANSPOSE}\n// -----\n{COPY}", "parts.hlo")[1]
 
 
-def _inferred() -> Module:
+def _inferred_module() -> Module:
     return hlo.infer_shapes(hlo.parse("p = f32[2,?] parameter(0)\nROOT n = negate(p)"))
 
 
-def _unrolled() -> Module:
+def _unrolled_module() -> Module:
     module = hlo.load(ROOT / "examples" / "rnn.pre.hlo")
     return _module(indexing.unroll(next(i for i in module.instructions if i.opcode == "while")))
 
 
-def _wrapped() -> Module:
+def _wrapped_module() -> Module:
     return hlo.parse("""ENTRY e { p = f32[3] parameter(0)
         s = ((f32[3]), f32[3], u32[]) negate-start(p) ROOT d = f32[3] negate-done(s) }""")
 
@@ -408,7 +408,9 @@ def _assert_survives(module: Module) -> None:
     assert twice == module
 
 
-@pytest.mark.parametrize("make", [_of_builder, _of_parts, _inferred, _unrolled, _wrapped])
+@pytest.mark.parametrize(
+    "make", [_of_builder, _of_parts, _inferred_module, _unrolled_module, _wrapped_module]
+)
 def test_modules_survive_however_they_were_made(make: Callable[[], Module]) -> None:
     _assert_survives(make())
 
@@ -422,14 +424,14 @@ def test_modules_of_other_formats_survive(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- processes
 
 
-def _asked(module: Module) -> tuple[Module, Any]:
+def _ask(module: Module) -> tuple[Module, Any]:
     return module, indexing.output_to_input(module.entry.root)
 
 
 def test_modules_and_answers_pass_between_processes() -> None:
     module = _window()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        ((again, answer),) = pool.map(_asked, [module])
+        ((again, answer),) = pool.map(_ask, [module])
     assert again == module
     assert answer.instruction is again.entry.root
     assert str(answer) == str(indexing.output_to_input(module.entry.root))

@@ -19,17 +19,17 @@ def test_the_lock_has_an_exact_version_of_each_dependency() -> None:
     """To repair: `make lock`."""
     pins = (ROOT / "requirements-ci.lock").read_text().splitlines()
     assert not [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.+!]+", pin)]
-    pinned = {normalised(pin.partition("==")[0]) for pin in pins}
+    pinned = {normalise(pin.partition("==")[0]) for pin in pins}
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
     required = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
     required += [*extras["dev"], *extras["notebook"], *extras["xla"]]
     required += [*extras["dask"], *extras["docs"], *extras["triton"], *extras["browser"]]
-    names = {normalised(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in required}
+    names = {normalise(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in required}
     assert names - {project["name"]} <= pinned
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

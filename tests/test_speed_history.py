@@ -19,7 +19,7 @@ RATIOS: Mapping[str, Mapping[str, tuple[str, float]]] = {
 OLD = Measurement("0.3.0", "2026-11-30: Python 3.13, 3 cores", RATIOS)
 
 
-def measured(build: str, what: str, peer: str, ratio: float) -> Measurement:
+def measurement_of(build: str, what: str, peer: str, ratio: float) -> Measurement:
     ratios = {each: dict(rows) for each, rows in RATIOS.items()}
     ratios[build][what] = peer, ratio
     return Measurement("", "", ratios)
@@ -59,7 +59,7 @@ CASES = [
 def test_a_ratio_above_the_last_release_is_a_regression(
     build: str, what: str, peer: str, ratio: float, is_slower: bool
 ) -> None:
-    faults = list(regressions(OLD, measured(build, what, peer, ratio)))
+    faults = list(regressions(OLD, measurement_of(build, what, peer, ratio)))
     assert len(faults) == is_slower
     assert all(f"{what}, {build}: " in fault for fault in faults)
 
@@ -94,7 +94,7 @@ def test_a_release_is_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(history, name, tmp_path / name)
     history.RELEASES.write_text("[]")
     for ratio in (3.0, 4.0):
-        history.store("2026-11-30", measured("compiled", "parse", "jaxlib", ratio).ratios)
+        history.store("2026-11-30", measurement_of("compiled", "parse", "jaxlib", ratio).ratios)
         assert history.main(["--release", "0.3.0"]) == 0
     (added,) = releases()
     assert added.release == "0.3.0"

@@ -87,7 +87,7 @@ _REFERENCES = {"node", "info", "var", "variable"}
 
 def _lines(node: Node, types: _Types) -> Iterator[int]:
     """The lines of the conditions of a node whose types include `Unknown`."""
-    for test in _tested(node):
+    for test in _tested_expressions(node):
         if may_be_unknown(types.get(test)):
             yield test.line
     if isinstance(node, CallExpr) and isinstance(node.callee, RefExpr):
@@ -95,7 +95,7 @@ def _lines(node: Node, types: _Types) -> Iterator[int]:
             yield node.line
 
 
-def _tested(node: Node) -> Sequence[Expression]:
+def _tested_expressions(node: Node) -> Sequence[Expression]:
     """The expressions whose truth a node tests."""
     match node:
         case IfStmt():
@@ -125,7 +125,7 @@ def _tested_by_call(call: CallExpr, function: str, types: _Types) -> Iterable[Ty
         case name, [NameExpr(name="None" | "bool"), items] if name in _FILTERS:
             return _item_types(items, types)
         case name, [test, _] if name in _FILTERS:
-            return _returned(types.get(test))
+            return _returned_types(types.get(test))
     return ()
 
 
@@ -147,7 +147,7 @@ def _item_types(items: Expression, types: _Types) -> Iterable[Type | None]:
         case ListExpr() | SetExpr() | TupleExpr():
             return map(types.get, items.items)
         case CallExpr(callee=RefExpr(fullname="builtins.map"), args=[function, *_]):
-            return _returned(types.get(function))
+            return _returned_types(types.get(function))
     return _declared_items(types.get(items))
 
 
@@ -164,7 +164,7 @@ def _declared_items(of: Type | None) -> Iterable[Type]:
     return ()
 
 
-def _returned(function: Type | None) -> list[Type]:
+def _returned_types(function: Type | None) -> list[Type]:
     """The types that a function may return."""
     proper = get_proper_type(function)
     return [item.ret_type for item in proper.items] if isinstance(proper, FunctionLike) else []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from hlo.text.syntax import CALLEE_ATTRIBUTES
 from tests.analysis_fuzz.rows import Body, Program, Row, body_of, earlier, fresh_name, row_of
 from tests.analysis_fuzz.shape_mutants import change_shape, change_shape_everywhere, infer_shapes
-from tests.hlo.fuzz import mutated as mutated_text
+from tests.hlo.fuzz import mutate as mutated_text
 
 Mutation = Callable[[Program, random.Random], object]
 

@@ -110,10 +110,10 @@ def questions_about(
         yield "all_to_parameters", partial(_sweep, computation, exact)
         yield "nest of a computation", partial(_nest, computation)
     yield "run", lambda: _run(module, seed)
-    yield "nests_of", lambda: _tiled(module, seed)
+    yield "nests_of", lambda: _tile(module, seed)
     if is_valid:
-        yield "validated", lambda: _validated(module, seed)
-        yield "perturbed", lambda: _perturbed(module, seed)
+        yield "validated", lambda: _validate(module, seed)
+        yield "perturbed", lambda: _perturb(module, seed)
 
 
 def _about(i: hlo.Instruction, exact: bool) -> Iterator[tuple[str, Question]]:
@@ -223,7 +223,7 @@ def _run(module: hlo.Module, seed: int) -> object:
     return run(module, inputs, max_iterations=MAX_ITERATIONS, replicas=_devices(module))
 
 
-def _tiled(module: hlo.Module, seed: int) -> object:
+def _tile(module: hlo.Module, seed: int) -> object:
     """Compare loop nests, tiles and kernels, on other inputs again if they differ.
 
     A division by a small sum amplifies the rounding of few inputs; wrong maps are wrong for most.
@@ -231,12 +231,12 @@ def _tiled(module: hlo.Module, seed: int) -> object:
     if not _is_small(module):
         return None
     try:
-        return _tiled_on(module, seed)
+        return _tile_on(module, seed)
     except WrongAnswerError:
-        return _tiled_on(module, seed + 1)
+        return _tile_on(module, seed + 1)
 
 
-def _tiled_on(module: hlo.Module, seed: int) -> object:
+def _tile_on(module: hlo.Module, seed: int) -> object:
     inputs = _inputs(module, seed)
     rank = next((s.rank for _, s in leaves(module.entry.root.shape) if isinstance(s, Shape)), 0)
     by_loops = nests_of(module)
@@ -263,7 +263,7 @@ def _compare(name: str, number: int, actual: Any, expected: Any) -> None:
         raise WrongAnswerError(message)
 
 
-def _validated(module: hlo.Module, seed: int) -> object:
+def _validate(module: hlo.Module, seed: int) -> object:
     for instruction in filter(is_checked, module.instructions):
         for finding in validate_instruction(instruction, seed, MAX_ELEMENTS).findings:
             if finding.status == "wrong":
@@ -272,7 +272,7 @@ def _validated(module: hlo.Module, seed: int) -> object:
     return None
 
 
-def _perturbed(module: hlo.Module, seed: int) -> object:
+def _perturb(module: hlo.Module, seed: int) -> object:
     """Perturb inputs: outputs may change only where the maps to parameters read the input."""
     shapes = [leaf for i in module.instructions for _, leaf in leaves(i.shape)]
     is_dynamic = any(isinstance(leaf, Shape) and leaf.is_dynamic for leaf in shapes)

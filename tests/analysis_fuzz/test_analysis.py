@@ -12,15 +12,15 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Reverse
 from tests.analysis_fuzz.bases import programs
 from tests.analysis_fuzz.mutants import mutant
-from tests.analysis_fuzz.questions import WrongAnswerError, _tiled_on, ask, questions_about
+from tests.analysis_fuzz.questions import WrongAnswerError, _tile_on, ask, questions_about
 from tests.analysis_fuzz.rows import Program
 from tests.analysis_fuzz.shrink import shrunk
-from tests.oracles import scaled
+from tests.oracles import scale
 
 FOUND = (Path(__file__).parent / "found.hlo").read_text().split("// -----\n")[1:]
 QUESTIONS = 3
 CASES = 20
-COUNT = scaled(5_000 // CASES)
+COUNT = scale(5_000 // CASES)
 
 
 def reason(text: str) -> str:
@@ -93,7 +93,7 @@ def test_rounding_that_a_division_amplifies_is_no_wrong_answer() -> None:
       }"""
     seed = 20693118
     with pytest.raises(WrongAnswerError):
-        _tiled_on(hlo.parse(text), seed)
+        _tile_on(hlo.parse(text), seed)
     ask(text, seed)
 
 

@@ -52,7 +52,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     requests: list[str] = []
     pages: list[Any] = []
 
-    def opened(
+    def open_page(
         html: str,
         size: tuple[int, int] = (1280, 800),
         theme: str = "light",
@@ -74,7 +74,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page.wait_for_selector("html[data-ready]", state="attached")
         return page
 
-    yield opened
+    yield open_page
     for page in pages:
         page.close()
     assert messages == []
@@ -86,8 +86,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 def shoot() -> Callable[[Any, str], None]:
     """Writes a screenshot of a page."""
 
-    def written(page: Any, name: str) -> None:
+    def write(page: Any, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
-    return written
+    return write

@@ -41,7 +41,7 @@ class DaskProcesses:
             resources.callback(self._end)
             options = "--host", LOOPBACK, "--port", "0", "--no-dashboard"
             self._start("scheduler", *options, "--dashboard-address", f"{LOOPBACK}:0")
-            self.address: str = self._described()["address"]
+            self.address: str = self._describe()["address"]
             for name in self.names:
                 self.start_worker(name)
             if self.names:
@@ -79,7 +79,7 @@ class DaskProcesses:
                 stderr=log,
             )
 
-    def _described(self) -> Any:
+    def _describe(self) -> Any:
         """Wait for the file that describes the scheduler."""
         for _ in range(10 * LIMIT):
             if self.file.exists() and (text := self.file.read_text()):

@@ -40,7 +40,7 @@ def records(capsys: pytest.CaptureFixture[str]) -> Records:
     return run
 
 
-def written(tmp_path: Path, text: str) -> str:
+def write(tmp_path: Path, text: str) -> str:
     (tmp_path / "m.hlo").write_text(text)
     return str(tmp_path / "m.hlo")
 
@@ -48,7 +48,7 @@ def written(tmp_path: Path, text: str) -> str:
 def test_the_table_has_the_instructions_that_move_most_bytes_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path, GEMM)
+    file = write(tmp_path, GEMM)
     assert cli.run(["bytes", file, "--peak", "1TB/s,10TF/s"]) == 0
     lines = capsys.readouterr().out.splitlines()
     head, dot, tanh = [line.split() for line in lines[-3:]]
@@ -64,7 +64,7 @@ def test_the_table_has_the_instructions_that_move_most_bytes_first(
 def test_at_most_top_rows_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], records: Records
 ) -> None:
-    file = written(tmp_path, GEMM)
+    file = write(tmp_path, GEMM)
     assert cli.run(["bytes", file, "--limit", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  … 1 more"
     (record,) = records(file, "--limit", "1")
@@ -75,7 +75,7 @@ def test_at_most_top_rows_are_printed(
 def test_records_fit_the_schema(tmp_path: Path, records: Records) -> None:
     schema = json.loads(SCHEMAS["bytes"].read_text())
     for text in (GEMM, ODD):
-        (record,) = records(written(tmp_path, text), "--peak", "3TB/s")
+        (record,) = records(write(tmp_path, text), "--peak", "3TB/s")
         jsonschema.validate(record, schema)
     by_name = {each["instruction"]: each for each in record["instructions"]}
     assert by_name["xw"]["executions"] == [0, (1 << 31) + 9]
@@ -153,7 +153,7 @@ def test_a_fusion_that_needs_few_elements_does_few_operations() -> None:
 def test_an_invalid_module_has_errors_and_no_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path, GEMM.replace("tanh(d)", "add(d)"))
+    file = write(tmp_path, GEMM.replace("tanh(d)", "add(d)"))
     assert cli.run(["bytes", file]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -191,7 +191,7 @@ def test_given_values_decide_what_is_needed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], jobs: tuple[str, ...]
 ) -> None:
     """Columns 0 to pos + 1 are needed, the limit, and the operands of the sum."""
-    file = written(tmp_path, MASKED)
+    file = write(tmp_path, MASKED)
     for pos, columns in ((3, 5), (-2, 0), (40, 12)):
         needed = 4 * 12 * columns + 3 * 4
         assert cli.run(["bytes", file, "--set", f"pos={pos}", *jobs]) == 0
@@ -208,7 +208,7 @@ def test_given_values_decide_what_is_needed(
 def test_a_picture_of_what_is_read_takes_no_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path, MASKED)
+    file = write(tmp_path, MASKED)
     assert cli.run(["bytes", file, "--format", "svg", "--set", "pos=3"]) == 2
     assert "cannot be used with --set" in capsys.readouterr().err
 
@@ -225,7 +225,7 @@ def test_a_picture_of_what_is_read_takes_no_values(
 def test_a_value_that_fits_no_parameter_of_entry_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, message: str, notation: str
 ) -> None:
-    file = written(tmp_path, MASKED)
+    file = write(tmp_path, MASKED)
     assert cli.run(["bytes", file, "--set", value, "--format", notation]) == 1
     assert message in capsys.readouterr().err
     assert cli.run(["bytes", file, file, "--set", "pos=3"]) == 0

@@ -510,10 +510,10 @@ def test_an_internal_error_names_its_instruction(
 
 
 def test_an_interrupt_prints_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(answering, "to_operands", interrupted)
+    monkeypatch.setattr(answering, "to_operands", interrupt)
     assert run("maps", "flip.hlo") == (130, "", "")
 
 

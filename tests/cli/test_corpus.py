@@ -95,17 +95,17 @@ def end_of(run_: Callable[[], int]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def killed_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, count: int) -> None:
+def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, count: int) -> None:
     """Kill the process at call number `count` of a method, before the call."""
     method, calls = getattr(owner, name), [0]
 
-    def counted(*arguments: Any) -> Any:
+    def count_call(*arguments: Any) -> Any:
         calls[0] += 1
         if calls[0] == count:
             os.kill(os.getpid(), signal.SIGKILL)
         return method(*arguments)
 
-    monkeypatch.setattr(owner, name, counted)
+    monkeypatch.setattr(owner, name, count_call)
 
 
 PLACES: list[tuple[Any, str]] = [(Reporter, "print"), (Journal, "add"), (journals.os, "write")]  # type: ignore[attr-defined]
@@ -130,7 +130,7 @@ def test_runs_that_are_killed_anywhere_give_the_records_of_one_run(
     for count in range(1, 99, 1 if name == "add" else 3):
 
         def killed_run(count: int = count) -> int:
-            killed_at(monkeypatch, owner, name, count)
+            kill_at(monkeypatch, owner, name, count)
             if has_output:
                 return cli.run([*line.split(), "-o", "out"])
             with open("out", "a", buffering=1) as sys.stdout:

@@ -84,7 +84,7 @@ class Threads:
             self.running.remove(number)
 
 
-def killed(worker: str) -> Exception:
+def worker_death(worker: str) -> Exception:
     """The exception of Dask for a task of a worker that died."""
     from distributed.scheduler import KilledWorker
 
@@ -111,7 +111,7 @@ def test_only_poisonous_tasks_are_blamed(seed: int) -> None:
     def respond(number: int, attempts: int) -> None:
         assert attempts == 0 or client.running == {number}
         if number in poisonous or (number in innocent and attempts == 0):
-            raise killed(f"worker-{number}-{attempts}")
+            raise worker_death(f"worker-{number}-{attempts}")
 
     client = Threads(respond, workers)
     assert [*results(client, range(count))] == [

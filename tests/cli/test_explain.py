@@ -16,14 +16,14 @@ from indexing.cli.error_pages import codes
 FAULTY = "ENTRY e { p = f32[2] parameter(0)  ROOT r = f32[3] reshape(p) }"
 
 
-def explained(capsys: pytest.CaptureFixture[str], *names: str) -> str:
+def explain(capsys: pytest.CaptureFixture[str], *names: str) -> str:
     assert cli.run(["explain", *names]) == 0
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("code", codes())
 def test_every_page_is_printed(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = explained(capsys, f"error[{code}]")
+    text = explain(capsys, f"error[{code}]")
     page = codes()[code].read_text()
     assert text.startswith(f"error[{code}]\n\n")
     assert "](" not in text
@@ -35,7 +35,7 @@ def test_every_page_is_printed(code: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_without_a_code_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = explained(capsys).splitlines()
+    lines = explain(capsys).splitlines()
     assert [line.split()[0] for line in lines] == list(codes())
     assert all(line.endswith(".") for line in lines)
 

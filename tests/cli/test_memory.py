@@ -24,20 +24,20 @@ USAGE = str(DATA / "tpu_kv_cache_decode.memory-usage-report.txt")
 ROW_BEFORE = str(Path(__file__).parents[2] / "examples" / "memory" / "row_before.hlo")
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+def run_command(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
     assert cli.run(list(arguments)) == status
     return capsys.readouterr().out
 
 
 def test_each_space_has_a_peak(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, "memory", FILE).splitlines()
+    lines = run_command(capsys, "memory", FILE).splitlines()
     heads = [line.partition(":")[0] for line in lines if " bytes at step " in line]
     assert heads[:3] == ["HBM", "VMEM", "semaphores"]
     assert any("donated" in line for line in lines)
 
 
 def test_json_has_the_layouts(capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads(printed(capsys, "memory", FILE, "--format", "json"))
+    record = json.loads(run_command(capsys, "memory", FILE, "--format", "json"))
     layouts = {buffer["array"]: buffer["layout"] for buffer in record["buffers"]}
     assert layouts["copy.7"] == "{2,3,1,0:T(8,128)(2,1)S(1)}"
 
@@ -45,11 +45,13 @@ def test_json_has_the_layouts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_module_without_copies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "m.hlo"
     file.write_text("HloModule m ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
-    assert printed(capsys, "memory", str(file), "--copies").endswith("HloModule m\n  no copies\n")
+    assert run_command(capsys, "memory", str(file), "--copies").endswith(
+        "HloModule m\n  no copies\n"
+    )
 
 
 def test_the_assignment_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT)
+    text = run_command(capsys, "memory", FILE, "--assignment", ASSIGNMENT)
     assert "allocated by XLA" in text
     assert "note: " not in text
 
@@ -80,7 +82,7 @@ def test_an_assignment_without_a_parameter_is_that_of_another_module(
     assert cli.run(["memory", str(file), "--assignment", str(dump)]) == 1
     assert "nothing is allocated for parameter 1 `q`" in capsys.readouterr().err
     dump.write_text(f"{text}{parameter.format(1)}{value.replace('p', 'q')}")
-    printed(capsys, "memory", str(file), "--assignment", str(dump))
+    run_command(capsys, "memory", str(file), "--assignment", str(dump))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_an_assignment_without_a_parameter_is_that_of_another_module(
 def test_records_fit_the_schema(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = json.loads(printed(capsys, "memory", FILE, *options, "--format", "json"))
+    record = json.loads(run_command(capsys, "memory", FILE, *options, "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     by_space = {peak["space"]: peak for peak in record["peaks"]}
     for peak in record["peaks"]:
@@ -106,20 +108,22 @@ def test_records_fit_the_schema(
 def test_peaks_are_compared_with_the_memories_of_a_device(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heads = [line for line in printed(capsys, "memory", FILE).splitlines() if " at step " in line]
-    lines = printed(capsys, "memory", FILE, "--device", "v5e").splitlines()
+    heads = [
+        line for line in run_command(capsys, "memory", FILE).splitlines() if " at step " in line
+    ]
+    lines = run_command(capsys, "memory", FILE, "--device", "v5e").splitlines()
     hbm, vmem, *others = [line for line in lines if " at step " in line]
     assert hbm.startswith(f"{heads[0]}; v5e has 17,179,869,184 (")
     assert vmem.startswith(f"{heads[1]}; v5e has 134,217,728 (")
     assert others == heads[2:]
     request = CompilationRequest("jax:f.py:f", "f32[9,7]", None, "tpu:v5e:2x2", "optimized")
     monkeypatch.setattr(memory, "compiled_files", lambda _: {FILE: request})
-    assert printed(capsys, "memory", FILE).splitlines() == lines
-    record = json.loads(printed(capsys, "memory", FILE, "--format", "json"))
+    assert run_command(capsys, "memory", FILE).splitlines() == lines
+    record = json.loads(run_command(capsys, "memory", FILE, "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     assert record["device"] == "v5e"
     assert [peak["memory_bytes"] for peak in record["peaks"]][:3] == [16 << 30, 128 << 20, None]
-    gpu = printed(capsys, "memory", FILE, "--device", "H100").splitlines()
+    gpu = run_command(capsys, "memory", FILE, "--device", "H100").splitlines()
     assert gpu[1] == "  not compared with H100: the module has the tiled layouts of TPUs"
     assert [line for line in gpu if " at step " in line] == heads
     assert cli.run(["memory", FILE, "--device", "v5"]) == 2
@@ -139,17 +143,19 @@ ENTRY e {{
   ROOT r = {array} exponential(n)
 }}
 """)
-    title, _, excess, *_ = printed(capsys, "memory", str(file), "--device", "v5e").splitlines()[1:]
+    title, _, excess, *_ = run_command(capsys, "memory", str(file), "--device", "v5e").splitlines()[
+        1:
+    ]
     size = 3 * 40_000 * 40_064 * 4  # 313 tiles of 128 columns
     assert title == f"HBM: {size:,} bytes at step 2, `r`; v5e has 17,179,869,184 (112 %)"
     assert "unless XLA writes results over operands" in excess
     file.write_text(file.read_text().replace("40000", "20000"))
-    assert "unless XLA" not in printed(capsys, "memory", str(file), "--device", "v5e")
+    assert "unless XLA" not in run_command(capsys, "memory", str(file), "--device", "v5e")
 
 
 def test_what_threads_hold_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     """The report counts it, too: scalars of reductions."""
-    lines = printed(capsys, "memory", FILE, "--assignment", ASSIGNMENT, "--usage", USAGE)
+    lines = run_command(capsys, "memory", FILE, "--assignment", ASSIGNMENT, "--usage", USAGE)
     table = lines.partition("allocated by XLA\n")[2].splitlines()
     head, hbm = table[0].split("  "), table[1].split()
     assert "in threads" in [name.strip() for name in head]
@@ -163,13 +169,13 @@ def test_dumps_beside_a_module_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     copyfile(FILE, tmp_path / f"{stem}.txt")
     for name in ("buffer-assignment", "memory-usage-report"):
         copyfile(DATA / f"tpu_kv_cache_decode.{name}.txt", tmp_path / f"{stem}-{name}.txt")
-    lines = printed(capsys, "memory", str(tmp_path / f"{stem}.txt")).splitlines()
+    lines = run_command(capsys, "memory", str(tmp_path / f"{stem}.txt")).splitlines()
     counts = [line.split() for line in lines if "sizes are those computed here" in line]
     assert [words[3] for words in counts] == ["assigned", "reported"]
     assert all(words[0] == words[2] != "0" for words in counts)
     assert "reported" in lines[lines.index("allocated by XLA") + 1]
     (tmp_path / f"{stem}-memory-usage-report.txt").unlink()
-    text = printed(capsys, "memory", str(tmp_path / f"{stem}.txt"), "--usage", USAGE)
+    text = run_command(capsys, "memory", str(tmp_path / f"{stem}.txt"), "--usage", USAGE)
     assert text.splitlines() == lines
 
 
@@ -189,17 +195,17 @@ def test_other_totals_of_a_report_are_told(
     other = tmp_path / "usage.txt"
     other.write_text(re.sub(r"Total bytes: \d+", "Total bytes: 7", Path(USAGE).read_text()))
     arguments = ("memory", FILE, "--assignment", ASSIGNMENT, "--usage", str(other))
-    record = json.loads(printed(capsys, *arguments, "--format", "json"))
+    record = json.loads(run_command(capsys, *arguments, "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     assert record["assignment"]["mismatches"] == []
     assert any("7 bytes reported" in fault for fault in record["usage"]["mismatches"])
 
 
 def test_copies(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "memory", FILE, "--copies")
+    text = run_command(capsys, "memory", FILE, "--copies")
     assert "copies move" in text
     assert "XLA places it in VMEM" in text
-    record = json.loads(printed(capsys, "memory", FILE, "--copies", "--format", "json"))
+    record = json.loads(run_command(capsys, "memory", FILE, "--copies", "--format", "json"))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     moved = [copy["bytes"] * copy["executions"] for copy in record["copies"]]
     assert moved == sorted(moved, reverse=True)
@@ -224,7 +230,7 @@ def test_copies_in_loops_count_for_each_execution(
         w = (s32[], f32[8,16]{1,0}) while(s), condition=c, body=b
         g = f32[8,16]{1,0} get-tuple-element(w), index=1
         ROOT q = f32[8,16]{0,1} copy(g) }""")
-    text = printed(capsys, "memory", str(file), "--copies")
+    text = run_command(capsys, "memory", str(file), "--copies")
     once = 2 * 8 * 16 * 4
     assert f"2 copies move {101 * once:,} bytes" in text
     assert f"copy y: {once:,} bytes, 100 times" in text
@@ -251,7 +257,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_layouts_are_tried(compiled: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "memory", compiled, "--copies", "--try-layouts")
+    text = run_command(capsys, "memory", compiled, "--copies", "--try-layouts")
     assert "  proposal: argument 0, `x`: {0,1} in place of {1,0}" in text
     assert text.partition("compiled again for ")[2].splitlines()[:4] == [
         "tpu:v5e:2x2 with 1 layout, in JAX",
@@ -260,7 +266,7 @@ def test_layouts_are_tried(compiled: str, capsys: pytest.CaptureFixture[str]) ->
         "  copies within memories: 504 bytes before, 0 after",
     ]
     options = ("--copies", "--try-layouts", "--format", "json")
-    record = json.loads(printed(capsys, "memory", compiled, *options))
+    record = json.loads(run_command(capsys, "memory", compiled, *options))
     Draft202012Validator(json.loads(SCHEMAS["memory"].read_text())).validate(record)
     (copy,) = record["copies"]
     assert [change["major_to_minor"] for change in copy["proposal"]] == [[1, 0]]
@@ -273,10 +279,10 @@ def test_layouts_are_tried(compiled: str, capsys: pytest.CaptureFixture[str]) ->
 def test_a_failed_trial_is_an_error(
     compiled: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failed(*_: object, **__: object) -> Compiled:
+    def fail(*_: object, **__: object) -> Compiled:
         raise CompilationError("XLA failed\nfor a reason")
 
-    monkeypatch.setattr(layout_trials, "compile_for", failed)
+    monkeypatch.setattr(layout_trials, "compile_for", fail)
     assert cli.run(["memory", compiled, "--copies", "--try-layouts"]) == 1
     assert f"error[jax]: {compiled}: XLA failed\nfor a reason" in capsys.readouterr().err
 
@@ -291,12 +297,12 @@ def test_only_functions_are_compiled_again(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    picture = printed(capsys, "memory", FILE, "--format", "svg")
+    picture = run_command(capsys, "memory", FILE, "--format", "svg")
     assert picture.startswith("<svg")
     assert "VMEM: steps in which buffers are alive" in picture
-    other = printed(capsys, "memory", str(DATA / "tpu_scan_rnn.hlo"), "--format", "svg")
+    other = run_command(capsys, "memory", str(DATA / "tpu_scan_rnn.hlo"), "--format", "svg")
     assert "custom-call, 256 KiB, from md.py:143" in other
-    peak = printed(capsys, "memory", FILE, "--at-peak", "--format", "svg")
+    peak = run_command(capsys, "memory", FILE, "--at-peak", "--format", "svg")
     assert "VMEM: steps in which buffers of the peak are alive" in peak
 
 
@@ -316,7 +322,7 @@ def test_a_missing_dump_is_named(option: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_results_in_the_memory_of_operands(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "check", FILE, "--in-place", "--assignment", ASSIGNMENT)
+    text = run_command(capsys, "check", FILE, "--in-place", "--assignment", ASSIGNMENT)
     safe = int(text.split("in place: ")[1].split()[0])
     assert safe >= 2
     assert "0 not safe" in text
@@ -334,14 +340,14 @@ def test_the_dump_beside_a_module_is_checked(
     stem = "module_0001.jit_f.tpu_after_optimizations"
     file, dump = tmp_path / f"{stem}.txt", tmp_path / f"{stem}-buffer-assignment.txt"
     copyfile(FILE, file)
-    text = printed(capsys, "check", str(file), "--in-place")
+    text = run_command(capsys, "check", str(file), "--in-place")
     assert "in place, without a buffer assignment: 2 safe, 0 not safe" in text
     copyfile(ASSIGNMENT, dump)
-    text = printed(capsys, "check", str(file), "--in-place")
+    text = run_command(capsys, "check", str(file), "--in-place")
     assert "in place: 3 safe, 0 not safe" in text
     assert "safe: `select_n.4` in the memory of `add.2`: each element reads only" in text
     assert "overlapping arrays: 12 pairs, 9 in part: 12 safe, 0 not safe" in text
-    limited = printed(capsys, "check", str(file), "--in-place", "--limit", "1")
+    limited = run_command(capsys, "check", str(file), "--in-place", "--limit", "1")
     assert "    … 2 more" in limited.splitlines()
     value = "copy.8 @1> (size=524288,offset="
     dump.write_text(dump.read_text().replace(f"{value}2097152", f"{value}2093056"))
@@ -357,7 +363,7 @@ def test_the_dump_beside_a_module_is_checked(
 def test_records_of_results_in_place(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Draft202012Validator(json.loads(SCHEMAS["check"].read_text()))
     record = json.loads(
-        printed(capsys, "check", ROW_BEFORE, "--in-place", "--format", "json", status=1)
+        run_command(capsys, "check", ROW_BEFORE, "--in-place", "--format", "json", status=1)
     )
     schema.validate(record)
     assert [error["code"] for error in record["errors"]] == ["in-place"]
@@ -368,13 +374,13 @@ def test_records_of_results_in_place(capsys: pytest.CaptureFixture[str]) -> None
     assert (result["verdict"], result["shared_by"]) == ("not safe", "output_to_operand_aliasing")
     assert result["reason"] == record["errors"][0]["message"]
     arguments = ("check", FILE, "--in-place", "--assignment", ASSIGNMENT, "--format", "json")
-    record = json.loads(printed(capsys, *arguments))
+    record = json.loads(run_command(capsys, *arguments))
     schema.validate(record)
     verdicts = [result["verdict"] for result in record["in_place"]["results"]]
     assert verdicts == ["safe"] * record["in_place"]["safe"] == ["safe"] * 3
     overlaps = record["in_place"]["overlaps"]
     assert overlaps["safe"] == overlaps["pairs"] > overlaps["in_part"] > 0
     assert overlaps["undecided"] == overlaps["not_safe"] == []
-    record = json.loads(printed(capsys, "check", ROW_BEFORE, "--format", "json"))
+    record = json.loads(run_command(capsys, "check", ROW_BEFORE, "--format", "json"))
     schema.validate(record)
     assert record["in_place"] is None

@@ -42,7 +42,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return runner(capsys)
 
 
-def stored(folder: Path) -> list[Path]:
+def entries_in(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.exists() else []
 
 
@@ -52,11 +52,11 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     kept: list[str] = []
     keep = OutlineCache.keep
 
-    def counted(self: OutlineCache, text: str, outline: Any) -> None:
+    def count(self: OutlineCache, text: str, outline: Any) -> None:
         kept.append(text)
         keep(self, text, outline)
 
-    monkeypatch.setattr(OutlineCache, "keep", counted)
+    monkeypatch.setattr(OutlineCache, "keep", count)
     return kept
 
 
@@ -77,11 +77,11 @@ def test_answers_do_not_depend_on_the_cache(
     for name in ("layernorm.opt.hlo", "rnn.pre.hlo"):
         asked = line.replace("FILE", str(EXAMPLES / name))
         without = run(f"{asked} --no-cache")
-        assert stored(folder) == []
+        assert entries_in(folder) == []
         first, second = run(asked), run(asked)
         assert first == without
         assert second == without
-        for file in stored(folder):
+        for file in entries_in(folder):
             file.unlink()
 
 
@@ -90,7 +90,7 @@ def test_a_module_is_scanned_once(run: Run, folder: Path, scans: list[str], line
     for _ in range(3):
         assert run(line)[0] == 0
     assert scans == [MODULE]
-    assert len(stored(folder)) == 1
+    assert len(entries_in(folder)) == 1
 
 
 def test_a_changed_file_has_another_answer(run: Run) -> None:
@@ -127,10 +127,10 @@ def test_errors_elsewhere_are_reported_each_time(run: Run, scans: list[str]) -> 
 def test_invalid_text_is_not_stored(run: Run, folder: Path) -> None:
     Path("m.hlo").write_text(MODULE.replace("transpose(p)", "transpose(q)"))
     assert run(QUESTION) == run(QUESTION)
-    assert stored(folder) == []
+    assert entries_in(folder) == []
 
 
-def damaged(data: bytes, kind: str) -> bytes:
+def damage(data: bytes, kind: str) -> bytes:
     line, _, text = data.partition(b"\n")
     match kind:
         case "empty":
@@ -151,11 +151,11 @@ def damaged(data: bytes, kind: str) -> bytes:
 )
 def test_a_damaged_file_is_replaced(run: Run, folder: Path, kind: str) -> None:
     answer = run(QUESTION)
-    (file,) = stored(folder)
+    (file,) = entries_in(folder)
     data = file.read_bytes()
-    file.write_bytes(damaged(data, kind))
+    file.write_bytes(damage(data, kind))
     assert run(QUESTION) == answer
-    assert [(each, each.read_bytes()) for each in stored(folder)] == [(file, data)]
+    assert [(each, each.read_bytes()) for each in entries_in(folder)] == [(file, data)]
 
 
 def test_a_changed_parser_reads_the_text_again(
@@ -165,7 +165,7 @@ def test_a_changed_parser_reads_the_text_again(
     monkeypatch.setattr(outlines, "_parser_digest", lambda: b"another")
     run(QUESTION)
     assert len(scans) == 2
-    assert len(stored(folder)) == 1
+    assert len(entries_in(folder)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no owners of this kind")
@@ -189,7 +189,7 @@ def test_a_full_disk_changes_no_answer(
     answer = run(f"{QUESTION} --no-cache")
     monkeypatch.setattr(os, function, no_space)
     assert run(QUESTION) == answer
-    assert stored(folder) == []
+    assert entries_in(folder) == []
 
 
 @pytest.mark.parametrize("place", ["/dev/null/cache", "m.hlo"])
@@ -215,7 +215,7 @@ def test_a_read_only_folder_is_read(
     assert len(scans) == 1
     Path("m.hlo").write_text(MODULE.replace("7", "5"))
     assert run(QUESTION)[0] == 0
-    assert len(stored(folder)) == 1
+    assert len(entries_in(folder)) == 1
 
 
 def test_the_folder_is_private(run: Run, folder: Path) -> None:

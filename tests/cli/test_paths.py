@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def named(file: str, link: str, folder: Path) -> str:
+def alias_of(file: str, link: str, folder: Path) -> str:
     """Return another name of a file."""
     match link:
         case "./":
@@ -126,7 +126,7 @@ def test_no_file_that_is_read_is_written(
 ) -> None:
     for file in LINES[line]:
         for link in LINKS:
-            target = named(file, link, folder)
+            target = alias_of(file, link, folder)
             before = contents()
             for words in ([*line.split(), option, target], [*line.split(), f"{option}={target}"]):
                 name, *rest = words

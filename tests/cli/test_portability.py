@@ -59,15 +59,17 @@ def holds(test: ast.expr, system: str) -> bool:
 def names(module: str, system: str) -> frozenset[str]:
     """Return the names that a module has on a system."""
     tree = stub(module)
-    public = defined(tree.body, system) if tree else ()
+    public = definitions_in(tree.body, system) if tree else ()
     return frozenset([name for name in public if name == "_exit" or not name.startswith("_")])
 
 
-def defined(body: list[ast.stmt], system: str) -> Iterator[str]:
+def definitions_in(body: list[ast.stmt], system: str) -> Iterator[str]:
     for node in body:
         match node:
             case ast.If():
-                yield from defined(node.body if holds(node.test, system) else node.orelse, system)
+                yield from definitions_in(
+                    node.body if holds(node.test, system) else node.orelse, system
+                )
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.AnnAssign(target=ast.Name(id=name)):

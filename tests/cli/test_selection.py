@@ -62,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
-def selected(lines: list[str]) -> list[str]:
+def select(lines: list[str]) -> list[str]:
     """The names of the instructions in the header lines, each once."""
     heads = [line for line in lines if not line.startswith(" ")]
     return list(dict.fromkeys(line.split(": ", 2)[2].partition(" = ")[0] for line in heads))
@@ -100,7 +100,7 @@ def test_maps_prints_the_selected_instructions(
     run: Run, arguments: list[str], expected: list[str]
 ) -> None:
     status, lines, errors = run(*arguments)
-    names = selected(lines)
+    names = select(lines)
     if not {"s", "a"} & set(names):
         assert names == expected
     else:
@@ -144,7 +144,7 @@ def test_no_instruction_is_answered_beyond_the_limit(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = calls_of(monkeypatch, map_answers, "answer")
-    assert selected(run("--all", "--kind", "transposing", "--limit", "1")[1]) == ["flip"]
+    assert select(run("--all", "--kind", "transposing", "--limit", "1")[1]) == ["flip"]
     answered = [instruction.name for instruction, *_ in calls]
     assert len(answered) <= [*answered, "zero"].index("flip") + 2
 
@@ -178,7 +178,7 @@ def test_an_operand_is_requested_by_number_name_or_pattern(run: Run) -> None:
     assert by_number == run("-i", "joined", "--operand", "slice.0")
     assert by_number == run("-i", "joined", "--operand", "%sl*")
     assert len(by_number[1]) == 2
-    assert selected(run("--all", "--operand", "wide")[1]) == ["part"]
+    assert select(run("--all", "--operand", "wide")[1]) == ["part"]
 
 
 # fmt: off

@@ -49,7 +49,7 @@ indexing.cli.main()
 
 
 @contextmanager
-def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def start(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Start Python in a process of its own, which prints "started"."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
@@ -69,7 +69,7 @@ def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("number", STATUSES)
 def test_a_signal_ends_a_command_within_a_call_of_a_library(number: signal.Signals) -> None:
-    with started(KERNEL.format(patience=0.1)) as process:
+    with start(KERNEL.format(patience=0.1)) as process:
         process.send_signal(number)
         _, errors = process.communicate(timeout=LONGER_THAN_A_TEST)
         assert process.returncode == STATUSES[number]
@@ -78,7 +78,7 @@ def test_a_signal_ends_a_command_within_a_call_of_a_library(number: signal.Signa
 
 def test_a_second_signal_ends_a_command_at_once() -> None:
     """The main thread would have an hour to respond to the first one."""
-    with started(KERNEL.format(patience=3600)) as process:
+    with start(KERNEL.format(patience=3600)) as process:
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=LONGER_THAN_A_TEST)
@@ -104,7 +104,7 @@ def test_a_signal_ends_a_run_with_a_raised_limit(
     """NumPy converts bf16 without releasing the interpreter."""
     path = tmp_path / "m.hlo"
     path.write_text(HUGE[name].replace("T[", f"{element_type}["))
-    with started(COMMAND, "run", str(path), "--max-operations", str(10**16)) as process:
+    with start(COMMAND, "run", str(path), "--max-operations", str(10**16)) as process:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LONGER_THAN_A_TEST)
         assert (process.returncode, errors) == (130, "interrupted\n")

@@ -28,7 +28,7 @@ def record_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
     return record
 
 
-def made_by(line: int, innermost: bool) -> set[str]:
+def instructions_at(line: int, innermost: bool) -> set[str]:
     """Return the instructions of computations that fusions call whose metadata has a line."""
     module = hlo.load(EXAMPLE)
     names = set()
@@ -52,9 +52,9 @@ def test_all_instructions_of_a_line_are_found(
     kernels = record["kernels"]
     assert isinstance(kernels, list)
     made = {f"{m['computation']}/{m['instruction']}" for kernel in kernels for m in kernel["made"]}
-    assert made <= made_by(line, innermost)
-    reducers = {name for name in made_by(line, innermost) - made if "region" in name}
-    assert made_by(line, innermost) - made == reducers  # what a reduction applies
+    assert made <= instructions_at(line, innermost)
+    reducers = {name for name in instructions_at(line, innermost) - made if "region" in name}
+    assert instructions_at(line, innermost) - made == reducers  # what a reduction applies
     moved = [kernel["bytes"][0] for kernel in kernels]
     assert moved == sorted(moved, reverse=True)
 

@@ -18,7 +18,7 @@ from indexing.views.source_lines import lines_behind
 EXAMPLE = Path(__file__).parents[2] / "examples" / "attention.opt.hlo"
 
 
-def recorded(text: str, computation: str) -> dict[str, set[int]]:
+def read_lines(text: str, computation: str) -> dict[str, set[int]]:
     """Return the lines in the metadata of a computation, by a scan of its text."""
     body = text[text.index(f"%{computation} ") :]
     body = body[: body.index("\n}")]
@@ -51,7 +51,7 @@ def test_a_fusion_has_the_lines_of_all_instructions_inside_of_it() -> None:
         ):
             count += 1
             lines = {file: set(numbers) for file, numbers in lines_behind(each).items()}
-            assert lines == recorded(text, each.called_computations[0].name)
+            assert lines == read_lines(text, each.called_computations[0].name)
     assert count > 5
 
 
@@ -115,7 +115,7 @@ def modules(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "pre.hlo"), str(tmp_path / "opt.hlo")
 
 
-def answered(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert cli.run(list(words)) == 0
     return capsys.readouterr().out
 
@@ -133,10 +133,10 @@ def test_the_module_before_has_the_lines_of_merged_instructions(
 ) -> None:
     before, after = modules
     words = ["maps", after, "-i", f"e/{name}", "--source", "--before", before]
-    record = json.loads(answered(capsys, *words, "--format", "json").splitlines()[0])
+    record = json.loads(answer(capsys, *words, "--format", "json").splitlines()[0])
     Draft202012Validator(json.loads(SCHEMAS["maps"].read_text())).validate(record)
     assert record["lines_before"] == expected
-    text = answered(capsys, *words)
+    text = answer(capsys, *words)
     if expected:
         assert "(equal value)" in text
         assert ("m.py:9 (same op_name)" in text) is ("op_name" in expected)
@@ -150,12 +150,12 @@ def test_a_line_that_the_metadata_lost_has_its_kernels(
     before, after = modules
     assert cli.run(["source", "m.py:4", after]) == 1
     assert "no instruction records the place `m.py:4`" in capsys.readouterr().err
-    text = answered(capsys, "source", "m.py:4", after, "--before", before)
+    text = answer(capsys, "source", "m.py:4", after, "--before", before)
     assert re.search(r"1 of 1 +negate e/a +a from b \(equal value\)", text)
-    text = answered(capsys, "source", "m.py", after, "--before", before)
+    text = answer(capsys, "source", "m.py", after, "--before", before)
     assert {int(row.rpartition(":")[2]) for row in text.splitlines()[2:]} == {3, 4, 5, 6, 7, 8, 9}
     record = json.loads(
-        answered(capsys, "source", "m.py:9", after, "--before", before, "--format", "json")
+        answer(capsys, "source", "m.py:9", after, "--before", before, "--format", "json")
     )
     Draft202012Validator(json.loads(SCHEMAS["source"].read_text())).validate(record)
     (kernel,) = record["kernels"]
@@ -165,10 +165,10 @@ def test_a_line_that_the_metadata_lost_has_its_kernels(
 def test_a_list_counts_the_lines_inside_of_a_fusion(
     modules: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = answered(capsys, "ls", modules[1], "--source", "--computation", "e")
+    text = answer(capsys, "ls", modules[1], "--source", "--computation", "e")
     assert re.search(r"v +fusion .* 2 more lines$", text, re.MULTILINE)
     assert re.search(r"a +negate .* m.py:3: f/neg$", text, re.MULTILINE)
-    lines = answered(capsys, "ls", modules[1], "--source", "-i", "v", "--format", "json")
+    lines = answer(capsys, "ls", modules[1], "--source", "-i", "v", "--format", "json")
     records = [json.loads(line) for line in lines.splitlines()]
     for record in records:
         Draft202012Validator(json.loads(SCHEMAS["ls"].read_text())).validate(record)

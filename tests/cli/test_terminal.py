@@ -136,7 +136,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez("names.npz", **arrays)
 
 
-def spoken(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+def run_command(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """The output and the errors of the command."""
     cli.run(arguments)
     captured = capsys.readouterr()
@@ -148,7 +148,7 @@ def spoken(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, st
 def test_no_command_writes_a_control_character(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "".join(spoken(*arguments, capsys=capsys))
+    text = "".join(run_command(*arguments, capsys=capsys))
     assert text
     assert not CONTROL.search(text)
     assert "\nerror: forged" not in text
@@ -160,12 +160,12 @@ def test_no_command_writes_a_control_character(
 def test_a_terminal_gets_the_colours_of_the_command_only(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = spoken(*arguments, capsys=capsys)[0]
+    plain = run_command(*arguments, capsys=capsys)[0]
     width = 400 if arguments[0] == "validate" else None  # the table of a terminal
-    monkeypatch.setattr(Reporter, "__init__", coloured(Reporter.__init__, width))
+    monkeypatch.setattr(Reporter, "__init__", outcome_style(Reporter.__init__, width))
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    text = spoken(*arguments, capsys=capsys)[0]
+    text = run_command(*arguments, capsys=capsys)[0]
     assert COLOURS["unknown"] in text or "\x1b[33m" in text
     assert text.count(COLOURS["unknown"]) == plain.count("unknown: ")
     for colour in [*COLOURS.values(), "\x1b[32m", "\x1b[33m", "\x1b[3m"]:  # those of the table, too
@@ -174,12 +174,12 @@ def test_a_terminal_gets_the_colours_of_the_command_only(
     assert "[red]x" in text
 
 
-def coloured(init: object, width: int | None) -> object:
-    def initialised(reporter: Reporter) -> None:
+def outcome_style(init: object, width: int | None) -> object:
+    def initialise(reporter: Reporter) -> None:
         init(reporter)  # type: ignore[operator]  # `Reporter.__init__`
         reporter.colours, reporter.width = "always", width
 
-    return initialised
+    return initialise
 
 
 def test_the_bar_shows_no_control_character(

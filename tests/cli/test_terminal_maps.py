@@ -90,7 +90,7 @@ def batches(module: hlo.Module, **options: object) -> Iterator[list[MapTable]]:
             yield list(batch)
 
 
-def shown(batch: Sequence[MapTable], width: int = 100_000) -> list[str]:
+def print_tables(batch: Sequence[MapTable], width: int = 100_000) -> list[str]:
     return list(lines(batch, "text", plain, Terminal(width, plain)))
 
 
@@ -141,7 +141,7 @@ def read_back(batch: Sequence[MapTable]) -> tuple[dict[int, list[tuple[int, str,
     outputs, operand, omitted = list(maps), -1, 0
     common: list[str] = []
     domain: list[str] = []
-    for line in shown(batch)[1:]:
+    for line in print_tables(batch)[1:]:
         text = line.strip()
         if text.startswith("output"):
             outputs, domain = numbers(line), common
@@ -179,16 +179,16 @@ def test_printed_maps_are_those_of_the_answer(module: hlo.Module) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lines_fit_and_have_the_same_words_at_every_width(module: hlo.Module, width: int) -> None:
     for batch in sampled(batches(module), width):
-        narrow = shown(batch, width)
+        narrow = print_tables(batch, width)
         assert max(map(cell_len, narrow)) <= width
         assert not any(line.endswith(" ") for line in narrow)
-        words, wide = "".join(narrow).split(), "".join(shown(batch)).split()
+        words, wide = "".join(narrow).split(), "".join(print_tables(batch)).split()
         assert "".join(words) == "".join(wide)
 
 
 def test_unread_unknown_and_omitted_operands_are_named() -> None:
     module = hlo.parse(ROWS, "rows.hlo")
-    text = "\n".join(line for batch in batches(module) for line in shown(batch))
+    text = "\n".join(line for batch in batches(module) for line in print_tables(batch))
     assert "operand 1 d (parameter 2) f32[?,5]  unknown: custom-call `t`: f32[?,5] has a" in text
     assert "no operands" in text
     assert "rt0 = i, clamped to [0, 7]" in text
@@ -198,7 +198,7 @@ def test_unread_unknown_and_omitted_operands_are_named() -> None:
 def test_equal_outputs_are_printed_together() -> None:
     root = hlo.parse(ALIKE).entry.root
     batch = list(answer(root, Query(), "alike.hlo"))
-    assert shown(batch) == [
+    assert print_tables(batch) == [
         "alike.hlo: e: r = reduce with 2 outputs, output-to-input",
         "  domain: d0 in [0, 3]",
         "  outputs 0–1 f32[4]",
@@ -249,7 +249,7 @@ def test_equal_regions_are_printed_together() -> None:
 def test_a_map_inside_another_is_counted_on_a_terminal_and_printed_elsewhere() -> None:
     softmax = hlo.parse(SOFTMAX).entry.root
     batch = list(answer(softmax, Query(), "softmax.hlo"))
-    assert shown(batch)[2:] == [
+    assert print_tables(batch)[2:] == [
         "  operand 0 p (parameter 0) f32[4,6]  (d0, d1)[s0] -> (d0, s0), s0 in [0, 5]",
         " " * 40 + "contains 1 map, which is not printed",
     ]
@@ -369,6 +369,6 @@ def test_names_are_escaped_before_they_are_measured() -> None:
             )
             for table in batch
         ]
-        for line in shown(strange, 60):
+        for line in print_tables(strange, 60):
             assert "\x1b" not in line
             assert cell_len(line) <= 60

@@ -57,7 +57,7 @@ def changed_sources(m: IndexingMap, **changes: Any) -> IndexingMap | None:
     return replace(m, runtime=tuple([replace(rt, **changes) for rt in m.runtime]))
 
 
-def shifted(m: IndexingMap, by: int) -> IndexingMap | None:
+def shift(m: IndexingMap, by: int) -> IndexingMap | None:
     if not m.results:
         return None
     return replace(m, results=(m.results[0] + by, *m.results[1:]))
@@ -85,8 +85,8 @@ MALFORMED: dict[str, Corruption] = {
     "a dimension more": lambda m: replace(m, dims=(*m.dims, Variable("d9", 0, 1))),
     "a result less": lambda m: replace(m, results=m.results[:-1]) if m.results else None,
     "a result more": lambda m: replace(m, results=(*m.results, as_expr(0))),
-    "results far outside": lambda m: shifted(m, 1 << 20),
-    "results below 0": lambda m: shifted(m, -(1 << 20)),
+    "results far outside": lambda m: shift(m, 1 << 20),
+    "results below 0": lambda m: shift(m, -(1 << 20)),
     "a dimension beyond its size": lambda m: with_bounds(m, 0, 1),
     "a dimension below 0": lambda m: with_bounds(m, -1, 0),
     "a value without a source": lambda m: with_runtime(m, None),
@@ -108,8 +108,8 @@ WITHIN_BOUNDS = {"a dimension beyond its size", "a dimension below 0"}
 
 # Another relation, or the same one if the change is harmless.
 DIFFERENT: dict[str, Corruption] = {
-    "shifted by 1": lambda m: shifted(m, 1),
-    "shifted by -1": lambda m: shifted(m, -1),
+    "shifted by 1": lambda m: shift(m, 1),
+    "shifted by -1": lambda m: shift(m, -1),
     "a smaller dimension": lambda m: with_bounds(m, 1, 0),
     "no constraints": lambda m: replace(m, constraints=()) if m.constraints else None,
     "a constraint that never holds": lambda m: replace(
@@ -127,7 +127,7 @@ def report_of(sample: Sample, corruption: Corruption) -> tuple[Report, list[Inde
     """
     reads, kind, changed = MappedOp.reads, type(sample.op), list[IndexingMap]()
 
-    def corrupted(m: IndexingMap) -> IndexingMap:
+    def corrupt(m: IndexingMap) -> IndexingMap:
         other = corruption(m)
         if other is None or other.simplify() == m.simplify():
             return m
@@ -138,7 +138,7 @@ def report_of(sample: Sample, corruption: Corruption) -> tuple[Report, list[Inde
         entries = reads(self, *args, **kwargs)
         if type(self) is not kind:
             return entries
-        return tuple([tuple(map(corrupted, e)) if isinstance(e, tuple) else e for e in entries])
+        return tuple([tuple(map(corrupt, e)) if isinstance(e, tuple) else e for e in entries])
 
     memos.forget(*memos.OF_MAPS)
     with pytest.MonkeyPatch.context() as patch:

@@ -244,7 +244,7 @@ def test_nested_loops_have_variables_of_their_own() -> None:
     check(main, [np.array([3, -1, 4, 1, 2, 7], np.int32)], nests)
 
 
-def nested(depth: int, dims: str) -> Computation:
+def nest_loops(depth: int, dims: str) -> Computation:
     """Return a program of `depth` nested loops of two iterations each."""
     state = f"(s32[], s32[{dims}])"
     parts = ["add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }"]
@@ -277,15 +277,15 @@ ENTRY main {{ x = s32[{dims}] parameter(0)  zero = s32[] constant(0)
 
 @pytest.mark.parametrize(("depth", "rank"), [(1, 18), (3, 18), (8, 10), (8, 18)])
 def test_python_compiles_nested_loops_of_any_rank(depth: int, rank: int) -> None:
-    (nest,) = nests_of(nested(depth, ",".join(["2"] * rank)))
+    (nest,) = nests_of(nest_loops(depth, ",".join(["2"] * rank)))
     assert nest.source  # is compiled
-    small = nested(depth, ",".join(["2"] * (rank // 4)))
+    small = nest_loops(depth, ",".join(["2"] * (rank // 4)))
     xs = np.arange(2 ** (rank // 4), dtype=np.int32).reshape([2] * (rank // 4))
     check(small, [xs], nests_of(small))
 
 
 def test_more_nested_loops_are_refused() -> None:
-    unknown = indexing.loop_nest(nested(9, "2"))
+    unknown = indexing.loop_nest(nest_loops(9, "2"))
     assert isinstance(unknown, Unknown)
     assert "budget: it is within 8 other loops" in unknown.reason
 

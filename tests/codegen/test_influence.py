@@ -134,13 +134,13 @@ def test_samples_of_ops_have_no_false_alarm_and_few_runs(monkeypatch: pytest.Mon
     runs: list[int] = []
     unseen_read = Influence.unseen_read
 
-    def counted(self: Influence, *args: Any) -> Any:
+    def count(self: Influence, *args: Any) -> Any:
         before = self.runs
         unseen = unseen_read(self, *args)
         runs.append(self.runs - before)
         return unseen
 
-    monkeypatch.setattr(Influence, "unseen_read", counted)
+    monkeypatch.setattr(Influence, "unseen_read", count)
     monkeypatch.setattr(
         "indexing.codegen.checked_instruction.CheckedInstruction.nests", lambda *args: iter(())
     )

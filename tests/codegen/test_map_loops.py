@@ -27,7 +27,7 @@ def values_of(m: IndexingMap) -> Iterator[Values]:
     return product(*[range(rt.variable.lower - 1, rt.variable.upper + 2) for rt in m.runtime])
 
 
-def visited(m: IndexingMap, runtime: Values) -> list[Pair]:
+def visit_points(m: IndexingMap, runtime: Values) -> list[Pair]:
     """The pairs by definition, in the order of the loops."""
     boxes = [range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]
     count = len(m.dims)
@@ -44,10 +44,10 @@ def visited(m: IndexingMap, runtime: Values) -> list[Pair]:
 def test_python_loops_visit_the_pairs_in_order(m: IndexingMap) -> None:
     nest = m.loop_nest()
     for runtime in values_of(m):
-        assert list(nest(*runtime)) == visited(m, runtime)
+        assert list(nest(*runtime)) == visit_points(m, runtime)
 
 
-def compiled(sources: list[str], folder: Path) -> ctypes.CDLL:
+def compile_library(sources: list[str], folder: Path) -> ctypes.CDLL:
     """The functions of C sources, each compiled as a file of its own, without warnings."""
     files = [folder / f"{k}.c" for k in range(len(sources))]
     for file, source in zip(files, sources, strict=True):
@@ -64,7 +64,7 @@ VISIT = ctypes.CFUNCTYPE(
 )
 
 
-def called(library: ctypes.CDLL, name: str, m: IndexingMap, runtime: Values) -> list[Pair]:
+def call_function(library: ctypes.CDLL, name: str, m: IndexingMap, runtime: Values) -> list[Pair]:
     pairs: list[Pair] = []
 
     def visit(point: object, element: object, data: object) -> None:
@@ -97,11 +97,11 @@ SOME: list[IndexingMap] = [
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_c_loops_visit_the_pairs_in_order(tmp_path: Path) -> None:
-    library = compiled([m.to_c(f"visit_{k}") for k, m in enumerate(SOME)], tmp_path)
+    library = compile_library([m.to_c(f"visit_{k}") for k, m in enumerate(SOME)], tmp_path)
     for k, m in enumerate(SOME):
         for runtime in values_of(m):
-            expected = visited(m, runtime)
-            assert called(library, f"visit_{k}", m, runtime) == expected
+            expected = visit_points(m, runtime)
+            assert call_function(library, f"visit_{k}", m, runtime) == expected
             assert list(m.loop_nest()(*runtime)) == expected
 
 
@@ -115,10 +115,10 @@ def test_random_c_loops_visit_the_pairs_in_order(tmp_path: Path) -> None:
         maps.append(m)
 
     collect()
-    library = compiled([m.to_c(f"visit_{k}") for k, m in enumerate(maps)], tmp_path)
+    library = compile_library([m.to_c(f"visit_{k}") for k, m in enumerate(maps)], tmp_path)
     for k, m in enumerate(maps):
         for runtime in values_of(m):
-            assert called(library, f"visit_{k}", m, runtime) == visited(m, runtime)
+            assert call_function(library, f"visit_{k}", m, runtime) == visit_points(m, runtime)
 
 
 def test_c_source_has_the_helpers_and_parentheses_that_it_needs() -> None:
@@ -148,7 +148,7 @@ def test_many_loops_are_one_product() -> None:
     d0, d1 = few.dims[:2]
     bounded = few.with_constraints([Constraint(d0 + d1, 1, 1)])
     assert "product(" in bounded.to_python()
-    assert Counter(bounded.loop_nest()()) == Counter(visited(bounded, ()))
+    assert Counter(bounded.loop_nest()()) == Counter(visit_points(bounded, ()))
 
 
 @pytest.mark.parametrize("name", ["a b", "for", "1x", "x; import os", ""])

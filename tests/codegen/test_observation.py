@@ -17,7 +17,7 @@ from indexing.codegen import observation
 from indexing.codegen.findings import Report
 from indexing.codegen.influence import Influence
 from indexing.codegen.validation import validate_instruction
-from tests.dataflow.test_unused_runtime import fused
+from tests.dataflow.test_unused_runtime import fuse
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 
 CHECKS = SampleChecks()
@@ -147,7 +147,7 @@ def test_elements_that_may_matter_are_observed(name: str) -> None:
 
 @CHECKS.of(MAPPED)
 def reads_of_a_fused_op_are_observed(sample: Sample) -> None:
-    report = validate_instruction(fused(sample.text), 0, 4096)
+    report = validate_instruction(fuse(sample.text), 0, 4096)
     assert report.not_observed == ()
 
 
@@ -162,11 +162,11 @@ def test_only_reads_that_are_not_observed_get_further_pokes(
     runs: list[int] = []
     result = Influence.result
 
-    def counted(self: Influence, output: int) -> object:
+    def count_call(self: Influence, output: int) -> object:
         runs.append(output)
         return result(self, output)
 
-    monkeypatch.setattr(Influence, "result", counted)
+    monkeypatch.setattr(Influence, "result", count_call)
     validate_instruction(fusion(f"{P}  ROOT r = f32[8] add(p, q)"), 0, 4096)
     assert len(runs) <= 6  # each operand: before, and one or two values of all elements
     runs.clear()

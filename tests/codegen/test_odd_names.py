@@ -127,7 +127,7 @@ def odd_names() -> list[str]:
     return list(dict.fromkeys([*CHOSEN, *sorted(RESERVED), *python]))
 
 
-def renamed(module: hlo.Module, names: Iterable[str]) -> str:
+def rename(module: hlo.Module, names: Iterable[str]) -> str:
     """Return the text of a module whose instructions and computations have other names, in order.
 
     Equal names become equal names.
@@ -158,7 +158,7 @@ def check_renamed(sample: Sample, names: list[str]) -> None:
     """Compare a sample with itself under other names."""
     instruction = sample.instruction
     inputs = sample.inputs(np.random.default_rng(0))
-    module = hlo.parse(renamed(instruction.module, names))
+    module = hlo.parse(rename(instruction.module, names))
     twin = module.entry.instructions[instruction.index]
     for before, after in zip(nests(instruction), nests(twin), strict=True):
         for one, other in zip(results(before, inputs), results(after, inputs), strict=True):

@@ -108,7 +108,7 @@ def consumer(draw: Draw, shape: Shape) -> str:
     return f"ROOT end = {own} copy(out)"
 
 
-def wrapped(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | None:
+def wrap(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | None:
     """Return the sample between producers and a consumer; None if its shapes do not allow them."""
     shape = sample.instruction.shape
     shapes = sample.shapes
@@ -147,7 +147,7 @@ def test_an_op_inside_a_fusion_agrees_with_the_interpreter(name: str) -> None:
     @given(STRATEGIES[name], st.integers(0, 1 << 30), st.integers(1, 4), st.data())
     def check_one(text: str, seed: int, tile: int, data: Any) -> None:
         sample = parse_sample(text)
-        case = wrapped(data.draw, sample)
+        case = wrap(data.draw, sample)
         if case is None:
             return
         computation, shapes = case

@@ -24,7 +24,7 @@ from indexing.maps.arrays import ArrayRef
 from simplifier.atoms import Floor, Variable
 from simplifier.linear import Expr
 from simplifier.semiaffine import SemiAffine
-from tests.dataflow.programs import Run, executed
+from tests.dataflow.programs import Run, execute_program
 
 Array: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -53,7 +53,7 @@ def array_shapes(main: Computation) -> tuple[list[Shape], list[Shape]]:
     return arrays[: len(outputs)], arrays[len(outputs) :]
 
 
-def drawn(shape: Shape, random: np.random.Generator) -> Array:
+def draw(shape: Shape, random: np.random.Generator) -> Array:
     """Return random values: integers from -2 to 8, which are indices and bounds of loops, too."""
     kind = dtype(shape.element_type)
     if kind.kind == "f":
@@ -91,7 +91,7 @@ class Pokes:
 
     def __post_init__(self) -> None:
         outputs, parameters = array_shapes(self.main)
-        self.arguments = [drawn(shape, self.random) for shape in parameters]
+        self.arguments = [draw(shape, self.random) for shape in parameters]
         self.results = self.execute(self.arguments)
         self.seen = {
             (o, p): np.zeros((output.size, parameter.size), bool)
@@ -104,7 +104,7 @@ class Pokes:
         """Return executions on NumPy."""
 
         def execute(arguments: Sequence[Array]) -> Sequence[Array] | None:
-            return executed(main, *arguments, max_iterations=MAX_ITERATIONS)
+            return execute_program(main, *arguments, max_iterations=MAX_ITERATIONS)
 
         return cls(main, np.random.default_rng(seed), execute)
 
@@ -166,11 +166,11 @@ def read(
         mask[:] = True
     for each in answer.maps[parameter]:
         if each.grade in grades:
-            mask |= related(each, spaces, at, widened="may" in grades)
+            mask |= mask_of(each, spaces, at, widened="may" in grades)
     return mask
 
 
-def related(
+def mask_of(
     read_map: IndexingMap,
     spaces: tuple[tuple[int, ...], tuple[int, ...]],
     at: Run | None,
@@ -247,12 +247,12 @@ def _product(*factors: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def combined(first: Any, *others: Any) -> Any:
+    def combine(first: Any, *others: Any) -> Any:
         for other in others:
             first = choose(first, other)
         return first
 
-    return combined
+    return combine
 
 
 _COMBINED: Final[Mapping[str, Callable[..., Any]]] = {

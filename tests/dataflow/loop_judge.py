@@ -19,7 +19,7 @@ from hlo.shapes.shape import leaves
 from indexing import IndexingMap
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import Path, array_leaves
-from tests.dataflow.influence import Array, Mask, Pokes, array_shapes, read, related
+from tests.dataflow.influence import Array, Mask, Pokes, array_shapes, mask_of, read
 from tests.dataflow.programs import Run
 
 EXACT = ("exact",)
@@ -34,7 +34,7 @@ def answers(module: Module, exact: bool = False, masks: bool = True) -> list[Ans
     ]
 
 
-def unrolled(module: Module) -> Module:
+def unroll(module: Module) -> Module:
     """Return the module with all counted loops unrolled, nested ones too."""
     while True:
         loops = module.find(opcode="while")
@@ -52,7 +52,7 @@ def run_of(module: Module, arguments: Sequence[Array]) -> Run:
         return Run(module.entry, *arguments)
 
 
-def missed(module: Module, pokes: Pokes, exact: bool = False) -> Iterator[str]:
+def miss(module: Module, pokes: Pokes, exact: bool = False) -> Iterator[str]:
     """Yield each output and parameter whose maps lack a dependency that an execution has."""
     if pokes.results is None:
         return
@@ -133,7 +133,7 @@ def _mask(
     mask = np.zeros((prod(spaces[0]), prod(spaces[1])), bool)
     for each in maps:
         if each.grade in grades:
-            mask |= related(each, spaces, None, widened=True)
+            mask |= mask_of(each, spaces, None, widened=True)
     return mask
 
 

@@ -75,7 +75,7 @@ class LoopText(NamedTuple):
         return hlo.parse(self.extra + text).entry
 
 
-def counted(
+def count_from(
     kind: str, start: str, step: str, condition: str, before: str = "", body: str = ""
 ) -> Instruction:
     """Return a loop with one counter `i`, next value `j = i + step`, and a condition on `i`."""
@@ -85,7 +85,7 @@ def counted(
     return loop.entry.root
 
 
-def simulated(
+def simulate(
     start: int, step: int, bound: int, direction: str, limits: tuple[int, int]
 ) -> tuple[int, bool] | None:
     """Return the iterations of a counter of a machine type, and whether it wraps around.
@@ -170,7 +170,7 @@ class RandomLoop:
             case _:
                 return self.changed(self.changed(value, kind, 0), kind, depth - 1)
 
-    def compared(self, names: list[str], kinds: list[str], bound: str, kind: str) -> str:
+    def compare_counter(self, names: list[str], kinds: list[str], bound: str, kind: str) -> str:
         """Return a comparison of a random counter."""
         number = self.random.randrange(len(names))
         left, of = names[number], kinds[number]
@@ -192,9 +192,9 @@ class RandomLoop:
         names, kind = [f"i{number}" for number in range(len(kinds))], self.random.choice(kinds)
         carried = [self.changed(*each) for each in zip(names, kinds, strict=True)]
         body = self.taken()
-        test = self.compared(names, kinds, "n", kind)
+        test = self.compare_counter(names, kinds, "n", kind)
         if self.random.random() < 0.2:
-            other = self.compared(names, kinds, "n", kind)
+            other = self.compare_counter(names, kinds, "n", kind)
             test = self.line(f"pred[] and({test}, {other})")
         if self.random.random() < 0.1:
             test = self.line(f"pred[] not({test})")

@@ -144,7 +144,7 @@ MAX_ITERATIONS: Final = 600
 """Default limit on the iterations of one loop: an 8-bit counter has fewer values."""
 
 
-def executed(
+def execute_program(
     main: Computation, *arguments: Any, max_iterations: int = MAX_ITERATIONS
 ) -> tuple[Any, ...] | None:
     """Return the outputs of a program on NumPy, or None if it does not terminate."""

@@ -27,7 +27,7 @@ def text(dims: Dims, kind: str = "f32") -> str:
     return f"{kind}[{','.join(map(str, dims))}]"
 
 
-def listed(numbers: Sequence[int]) -> str:
+def list_numbers(numbers: Sequence[int]) -> str:
     """Return numbers in braces."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
@@ -110,7 +110,7 @@ class RandomLoops:
     def _loop(self, scope: Scope, depth: int, bound: str) -> list[str]:
         """Add a loop; return the names of its carried arrays afterwards."""
         self.depth += 1
-        carried = self._carried(scope)
+        carried = self._carry(scope)
         fixed = [name for name in scope.arrays if name not in carried and self._chance(0.6)][:3]
         numbers = [*scope.counters, *scope.scalars]
         second = self._chance(0.3)
@@ -159,7 +159,7 @@ class RandomLoops:
             for k, name in enumerate(carried)
         ]
 
-    def _carried(self, scope: Scope) -> list[str]:
+    def _carry(self, scope: Scope) -> list[str]:
         """Return the names of the first values of the carried arrays."""
         names = self.random.sample(list(scope.arrays), min(len(scope.arrays), 3))
         for k, name in enumerate(names):
@@ -289,24 +289,24 @@ class RandomLoops:
         """Return a value of these dimensions, with `depth` operations at most on one path."""
         same = [name for name, each in scope.arrays.items() if each == dims]
         if depth <= 0 or (same and self._chance(0.2)):
-            return self.random.choice(same) if same else self._stretched(scope, dims)
+            return self.random.choice(same) if same else self._stretch(scope, dims)
         choices: list[Callable[[Scope, Dims, int], str]] = [self._elementwise]
         if dims:
-            choices += [self._dynamic_slice, self._dynamic_slice, self._changed, self._reversed]
-            choices += [self._shifted, self._selected, self._broadcast, self._padded, self._sliced]
-            choices += [self._gathered, self._reshaped]
+            choices += [self._dynamic_slice, self._dynamic_slice, self._change, self._reverse]
+            choices += [self._shift, self._select, self._broadcast, self._pad, self._slice]
+            choices += [self._gather, self._reshape]
         if len(dims) > 1:
-            choices += [self._transposed]
+            choices += [self._transpose]
         if len(dims) == 2:
             choices += [self._product]
         if len(dims) < 3:
-            choices += [self._reduced]
+            choices += [self._reduce]
         choices += [self._conditional]
         if self.depth == 1:
             choices += [self._inner_loop]
         return self.random.choice(choices)(scope, dims, depth - 1)
 
-    def _stretched(self, scope: Scope, dims: Dims) -> str:
+    def _stretch(self, scope: Scope, dims: Dims) -> str:
         """Return an element of an array, the counter or a constant, broadcast."""
         if scope.arrays and self._chance(0.8):
             scalar = self._element(scope, self.random.choice(list(scope.arrays)))
@@ -326,7 +326,7 @@ class RandomLoops:
         ones = (1,) * len(dims)
         starts = self._starts(scope, dims, ones)
         line = f"{text(ones)} dynamic-slice({name}, {', '.join(starts)}), "
-        part = self._line(scope, f"{line}dynamic_slice_sizes={listed(ones)}", ones)
+        part = self._line(scope, f"{line}dynamic_slice_sizes={list_numbers(ones)}", ones)
         return self._line(scope, f"f32[] reshape({part})", ())
 
     def _elementwise(self, scope: Scope, dims: Dims, depth: int) -> str:
@@ -357,9 +357,9 @@ class RandomLoops:
         source = self._larger(scope, dims)
         value, starts = self._value(scope, source, depth), self._starts(scope, source, dims)
         line = f"{text(dims)} dynamic-slice({value}, {', '.join(starts)}), "
-        return self._line(scope, f"{line}dynamic_slice_sizes={listed(dims)}", dims)
+        return self._line(scope, f"{line}dynamic_slice_sizes={list_numbers(dims)}", dims)
 
-    def _changed(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _change(self, scope: Scope, dims: Dims, depth: int) -> str:
         return self._update(scope, self._value(scope, dims, depth), dims, depth)
 
     def _update(self, scope: Scope, base: str, dims: Dims, depth: int) -> str:
@@ -368,16 +368,18 @@ class RandomLoops:
         operands = ", ".join([base, value, *starts])
         return self._line(scope, f"{text(dims)} dynamic-update-slice({operands})", dims)
 
-    def _reversed(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _reverse(self, scope: Scope, dims: Dims, depth: int) -> str:
         value = self._value(scope, dims, depth)
         axes = [k for k in range(len(dims)) if self._chance(0.6)] or [0]
-        return self._line(scope, f"{text(dims)} reverse({value}), dimensions={listed(axes)}", dims)
+        return self._line(
+            scope, f"{text(dims)} reverse({value}), dimensions={list_numbers(axes)}", dims
+        )
 
-    def _shifted(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _shift(self, scope: Scope, dims: Dims, depth: int) -> str:
         """Return a concatenation: the end of a value, and the start of another or of the same."""
         axis = self.random.randrange(len(dims))
         if dims[axis] < 2:
-            return self._reversed(scope, dims, depth)
+            return self._reverse(scope, dims, depth)
         value, size = self._value(scope, dims, depth), dims[axis]
         cut = self.random.randint(1, size - 1)
         head = (*dims[:axis], size - cut, *dims[axis + 1 :])
@@ -400,7 +402,7 @@ class RandomLoops:
         ranges = ",".join([f"[{a}:{b}]" for a, b in limits])
         return self._line(scope, f"{text(part)} slice({name}), slice={{{ranges}}}", part)
 
-    def _sliced(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _slice(self, scope: Scope, dims: Dims, depth: int) -> str:
         """Return a slice, with a stride of 2 in some dimensions."""
         strides = [2 if self._chance(0.3) else 1 for _ in dims]
         source = tuple([(n - 1) * s + 1 for n, s in zip(dims, strides, strict=True)])
@@ -410,7 +412,7 @@ class RandomLoops:
         ranges = ",".join([f"[0:{n}:{s}]" for n, s in zip(source, strides, strict=True)])
         return self._line(scope, f"{text(dims)} slice({value}), slice={{{ranges}}}", dims)
 
-    def _padded(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _pad(self, scope: Scope, dims: Dims, depth: int) -> str:
         low = [self.random.randint(0, n - 1) for n in dims]
         part = tuple([self.random.randint(1, n - k) for n, k in zip(dims, low, strict=True)])
         value, zero = self._value(scope, part, depth), self._line(scope, "f32[] constant(0)", ())
@@ -418,7 +420,7 @@ class RandomLoops:
         padding = "x".join([f"{a}_{n - k - a}" for n, k, a in rows])
         return self._line(scope, f"{text(dims)} pad({value}, {zero}), padding={padding}", dims)
 
-    def _selected(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _select(self, scope: Scope, dims: Dims, depth: int) -> str:
         axis = self.random.randrange(len(dims))
         shape = text(dims, "s32")
         places = self._line(scope, f"{shape} iota(), iota_dimension={axis}")
@@ -435,16 +437,16 @@ class RandomLoops:
         axes = [k for k in range(len(dims)) if self._chance(0.5)]
         value = self._value(scope, tuple([dims[k] for k in axes]), depth)
         return self._line(
-            scope, f"{text(dims)} broadcast({value}), dimensions={listed(axes)}", dims
+            scope, f"{text(dims)} broadcast({value}), dimensions={list_numbers(axes)}", dims
         )
 
-    def _reshaped(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _reshape(self, scope: Scope, dims: Dims, depth: int) -> str:
         options = [each for each in scope.arrays.values() if _size(each) == _size(dims)]
         options += [(_size(dims),), (1, *dims), dims[::-1]]
         value = self._value(scope, self.random.choice(options), depth)
         return self._line(scope, f"{text(dims)} reshape({value})", dims)
 
-    def _gathered(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _gather(self, scope: Scope, dims: Dims, depth: int) -> str:
         """Return rows of a value, at an index plus or minus an iota or data."""
         rows, rest = dims[0], dims[1:]
         table = self._larger(scope, dims)[:1] + rest
@@ -459,18 +461,18 @@ class RandomLoops:
         indices = self._line(scope, f"s32[{rows}] {op}({spread}, {places})")
         line = (
             f"{text(dims)} gather({value}, {indices}), "
-            f"offset_dims={listed(range(1, len(dims)))}, collapsed_slice_dims={{0}}, "
-            f"start_index_map={{0}}, index_vector_dim=1, slice_sizes={listed((1, *rest))}"
+            f"offset_dims={list_numbers(range(1, len(dims)))}, collapsed_slice_dims={{0}}, "
+            f"start_index_map={{0}}, index_vector_dim=1, slice_sizes={list_numbers((1, *rest))}"
         )
         return self._line(scope, line, dims)
 
-    def _transposed(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _transpose(self, scope: Scope, dims: Dims, depth: int) -> str:
         order = self.random.sample(range(len(dims)), len(dims))
         source = [0] * len(dims)
         for k, axis in enumerate(order):
             source[axis] = dims[k]
         value = self._value(scope, tuple(source), depth)
-        line = f"{text(dims)} transpose({value}), dimensions={listed(order)}"
+        line = f"{text(dims)} transpose({value}), dimensions={list_numbers(order)}"
         return self._line(scope, line, dims)
 
     def _product(self, scope: Scope, dims: Dims, depth: int) -> str:
@@ -482,7 +484,7 @@ class RandomLoops:
             scope, f"{line}lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", dims
         )
 
-    def _reduced(self, scope: Scope, dims: Dims, depth: int) -> str:
+    def _reduce(self, scope: Scope, dims: Dims, depth: int) -> str:
         axis = self.random.randint(0, len(dims))
         source = (*dims[:axis], self.random.choice(self.sizes), *dims[axis:])
         if _size(source) > MAX_SIZE:

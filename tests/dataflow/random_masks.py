@@ -24,7 +24,7 @@ import hlo
 from hlo import Module
 from indexing.ops.unspecified import record_unspecified
 from tests.dataflow.influence import Pokes, read
-from tests.dataflow.loop_judge import EXACT, answers, missed, run_of
+from tests.dataflow.loop_judge import EXACT, answers, miss, run_of
 
 Dims: TypeAlias = tuple[int, ...]
 
@@ -46,7 +46,7 @@ def shape(kind: str, dims: Dims) -> str:
     return f"{kind}[{','.join(map(str, dims))}]"
 
 
-def listed(numbers: Sequence[object]) -> str:
+def list_numbers(numbers: Sequence[object]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
@@ -55,7 +55,9 @@ def literal(numbers: Sequence[object], dims: Dims) -> str:
     if not dims:
         return str(numbers[0])
     step = len(numbers) // dims[0]
-    return listed([literal(numbers[k * step : (k + 1) * step], dims[1:]) for k in range(dims[0])])
+    return list_numbers(
+        [literal(numbers[k * step : (k + 1) * step], dims[1:]) for k in range(dims[0])]
+    )
 
 
 class RandomMask:
@@ -66,7 +68,7 @@ class RandomMask:
         self.lines: list[str] = []
         self.parameters = 0
         dims = self._dims()
-        root = self._selected(dims, self.random.randint(1, 3))
+        root = self._select(dims, self.random.randint(1, 3))
         self.lines.append(f"ROOT r = {shape('f32', dims)} copy({root})")
         body = "\n  ".join(self.lines)
         self.text = f"{COMBINERS}ENTRY main {{\n  {body}\n}}\n"
@@ -97,73 +99,73 @@ class RandomMask:
                 return self._line("f32", dims, f"broadcast({zero}), dimensions={{}}")
             return self._parameter("f32", dims)
         makers: list[Callable[[Dims, int], str]] = [
-            *(self._selected, self._selected, self._selected, self._reversed, self._transposed),
-            *(self._reshaped, self._sliced, self._padded, self._reduced, self._gathered),
-            *(self._negated, self._sum, self._clamped_slice, self._joined),
+            *(self._select, self._select, self._select, self._reverse, self._transpose),
+            *(self._reshape, self._slice, self._pad, self._reduce, self._gather),
+            *(self._negate, self._sum, self._clamped_slice, self._join),
         ]
         return self.random.choice(makers)(dims, depth - 1)
 
-    def _selected(self, dims: Dims, depth: int) -> str:
+    def _select(self, dims: Dims, depth: int) -> str:
         operands = self._predicate(dims, 2), self._value(dims, depth), self._value(dims, depth)
         return self._line("f32", dims, f"select({', '.join(operands)})")
 
-    def _negated(self, dims: Dims, depth: int) -> str:
+    def _negate(self, dims: Dims, depth: int) -> str:
         return self._line("f32", dims, f"negate({self._value(dims, depth)})")
 
     def _sum(self, dims: Dims, depth: int) -> str:
-        operands = self._value(dims, depth), self._selected(dims, depth - 1)
+        operands = self._value(dims, depth), self._select(dims, depth - 1)
         return self._line("f32", dims, f"add({', '.join(operands)})")
 
-    def _reversed(self, dims: Dims, depth: int) -> str:
+    def _reverse(self, dims: Dims, depth: int) -> str:
         value = self._value(dims, depth)
         dimension = self.random.randrange(len(dims))
         return self._line("f32", dims, f"reverse({value}), dimensions={{{dimension}}}")
 
-    def _transposed(self, dims: Dims, depth: int) -> str:
+    def _transpose(self, dims: Dims, depth: int) -> str:
         value, order = self._value(dims[::-1], depth), range(len(dims))[::-1]
-        return self._line("f32", dims, f"transpose({value}), dimensions={listed(order)}")
+        return self._line("f32", dims, f"transpose({value}), dimensions={list_numbers(order)}")
 
-    def _reshaped(self, dims: Dims, depth: int) -> str:
+    def _reshape(self, dims: Dims, depth: int) -> str:
         size = prod(dims)
         factors = [k for k in range(1, size + 1) if size % k == 0]
         first = self.random.choice(factors)
         value = self._value(self.random.choice([(size,), (first, size // first)]), depth)
         return self._line("f32", dims, f"reshape({value})")
 
-    def _sliced(self, dims: Dims, depth: int) -> str:
+    def _slice(self, dims: Dims, depth: int) -> str:
         lows = [self.random.randint(0, 2) for _ in dims]
         steps = [self.random.choice([1, 1, 2]) for _ in dims]
         ends = [a + (n - 1) * s + 1 for a, n, s in zip(lows, dims, steps, strict=True)]
         value = self._value(tuple(ends), depth)
         parts = [f"[{a}:{b}:{s}]" for a, b, s in zip(lows, ends, steps, strict=True)]
-        return self._line("f32", dims, f"slice({value}), slice={listed(parts)}")
+        return self._line("f32", dims, f"slice({value}), slice={list_numbers(parts)}")
 
-    def _padded(self, dims: Dims, depth: int) -> str:
+    def _pad(self, dims: Dims, depth: int) -> str:
         lows = [self.random.randint(0, n - 1) for n in dims]
         value = self._value(tuple([n - a for a, n in zip(lows, dims, strict=True)]), depth)
         zero = self._constant("f32", (), ["0"])
         padding = "x".join([f"{low}_0" for low in lows])
         return self._line("f32", dims, f"pad({value}, {zero}), padding={padding}")
 
-    def _joined(self, dims: Dims, depth: int) -> str:
+    def _join(self, dims: Dims, depth: int) -> str:
         cut = self.random.randint(1, dims[0] - 1) if dims[0] > 1 else 0
         if not cut:
             return self._value(dims, depth)
         parts = [self._value((size, *dims[1:]), depth) for size in (cut, dims[0] - cut)]
         return self._line("f32", dims, f"concatenate({', '.join(parts)}), dimensions={{0}}")
 
-    def _reduced(self, dims: Dims, depth: int) -> str:
+    def _reduce(self, dims: Dims, depth: int) -> str:
         size = self.random.randint(2, 4)
         if prod(dims) * size > MAX_SIZE:
             return self._value(dims, depth)
         place = self.random.randint(0, len(dims))
-        value = self._selected((*dims[:place], size, *dims[place:]), depth)
+        value = self._select((*dims[:place], size, *dims[place:]), depth)
         zero = self._constant("f32", (), ["0"])
         combiner = self.random.choice(["add", "most"])
         attributes = f"dimensions={{{place}}}, to_apply={combiner}"
         return self._line("f32", dims, f"reduce({value}, {zero}), {attributes}")
 
-    def _gathered(self, dims: Dims, depth: int) -> str:
+    def _gather(self, dims: Dims, depth: int) -> str:
         if len(dims) != 1:
             return self._value(dims, depth)
         size = self.random.randint(2, 8)
@@ -181,7 +183,7 @@ class RandomMask:
         starts = [self._number("s32", (), 2) for _ in dims]
         operands = ", ".join([value, *starts])
         return self._line(
-            "f32", dims, f"dynamic-slice({operands}), dynamic_slice_sizes={listed(dims)}"
+            "f32", dims, f"dynamic-slice({operands}), dynamic_slice_sizes={list_numbers(dims)}"
         )
 
     # ------------------------------------------------------------ predicates and integers
@@ -250,7 +252,7 @@ class RandomMask:
             return self._splat(kind, dims, self.random.randint(low, 7))
         kept = [k for k in range(len(dims)) if self.random.random() < 0.3]
         scalar = self._parameter(kind, tuple([dims[k] for k in kept]))
-        return self._line(kind, dims, f"broadcast({scalar}), dimensions={listed(kept)}")
+        return self._line(kind, dims, f"broadcast({scalar}), dimensions={list_numbers(kept)}")
 
     def _splat(self, kind: str, dims: Dims, number: float) -> str:
         constant = self._constant(kind, (), [number])
@@ -298,7 +300,7 @@ def main() -> None:
         if made is None:
             continue
         executed += 1
-        lacking = [*missed(*made), *missed(*made, exact=True)]
+        lacking = [*miss(*made), *miss(*made, exact=True)]
         extra = list(superfluous(*made))
         wrong, loose = wrong + bool(lacking), loose + bool(extra)
         if lacking or (extra and given.tight):

@@ -11,7 +11,7 @@ import hlo
 import indexing
 from hlo import Module
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import missed
+from tests.dataflow.loop_judge import miss
 from tests.dataflow.programs import Run
 from tests.dataflow.random_masks import VALUES
 
@@ -34,7 +34,7 @@ CHOICE: Final = (
 COUNTS: Final = (-(2**31), 1 - 2**31, 2 - 2**31, -7, -2, -1, 0, 1, 2, 3, 4, 6, 7, 256, 2**31 - 1)
 
 
-def parsed(text: str, called: str = BRANCHES) -> Module:
+def parse(text: str, called: str = BRANCHES) -> Module:
     module = hlo.parse(f"{called} ENTRY e {{ {ARRAYS}  {text} }}")
     assert not hlo.verify(module)
     return module
@@ -81,19 +81,19 @@ INDICES: Final = [
 
 @pytest.mark.parametrize("index", INDICES)
 def test_an_index_at_run_time_reads_one_branch(index: str) -> None:
-    judge(parsed(f"{index}\n{SWITCH}"))
+    judge(parse(f"{index}\n{SWITCH}"))
 
 
 @pytest.mark.parametrize("direction", ["GT", "EQ", "NE", "LE"])
 def test_a_predicate_at_run_time_reads_one_branch(direction: str) -> None:
     judge(
-        parsed(f"c = s32[] constant(2)  i = pred[] compare(n, c), direction={direction}\n{CHOICE}")
+        parse(f"c = s32[] constant(2)  i = pred[] compare(n, c), direction={direction}\n{CHOICE}")
     )
 
 
 @pytest.mark.parametrize("index", INDICES[:4])
 def test_a_branch_in_a_call_is_read_for_the_indices_of_the_caller(index: str) -> None:
-    judge(parsed(f"{index}\n  ROOT r = f32[4] call(i, x, z), to_apply=chosen"))
+    judge(parse(f"{index}\n  ROOT r = f32[4] call(i, x, z), to_apply=chosen"))
 
 
 def test_branches_of_tuples_are_restricted_too() -> None:
@@ -102,7 +102,7 @@ def test_branches_of_tuples_are_restricted_too() -> None:
     two { p = f32[4] parameter(0)  b = f32[4] reverse(p), dimensions={0}
       ROOT t = (f32[4], f32[4]) tuple(p, b) }"""
     judge(
-        parsed(
+        parse(
             """t = (f32[4], f32[4]) conditional(n, x, y), branch_computations={one, two}
             ROOT r = f32[4] get-tuple-element(t), index=1""",
             called,
@@ -111,7 +111,7 @@ def test_branches_of_tuples_are_restricted_too() -> None:
 
 
 def test_maps_to_the_output_are_restricted_to_the_executed_branch() -> None:
-    call = parsed("ROOT r = f32[4] call(n, x, z), to_apply=chosen").entry.root
+    call = parse("ROOT r = f32[4] call(n, x, z), to_apply=chosen").entry.root
     for operand, text in (
         (1, "(d0){rt0} -> (d0), domain: d0 in [0, 3], rt0 in [0, 0]"),
         (2, "(d0){rt0} -> (-d0 + 3), domain: d0 in [0, 3], rt0 in [-2147483648, -1]"),
@@ -131,17 +131,17 @@ UNKNOWN: Final = [
 @pytest.mark.parametrize("index, grade", UNKNOWN)
 def test_only_data_makes_a_branch_exact(index: str, grade: str) -> None:
     """An index that no input changes may leave out a branch for all inputs."""
-    module = parsed(f"{index}\n{SWITCH}")
+    module = parse(f"{index}\n{SWITCH}")
     answer = indexing.to_parameters(module.entry.root)
     assert {m.grade for maps in answer.maps[:2] for m in maps} == {grade}
     pokes = Pokes.of(module.entry, 0)
     for place in pokes.places():
         pokes.poke(*place, values=VALUES)
-    assert not list(missed(module, pokes))
+    assert not list(miss(module, pokes))
 
 
 def test_a_conditional_alone_does_not_know_its_index() -> None:
-    root = parsed(f"i = s32[] copy(n)\n{SWITCH}").entry.root
+    root = parse(f"i = s32[] copy(n)\n{SWITCH}").entry.root
     alone = indexing.output_to_input(root)
     assert {m.grade for maps in alone.maps[1:] for m in maps} == {"may"}
     whole = indexing.to_parameters(root, masks=False)

@@ -119,9 +119,9 @@ def test_answers_do_not_depend_on_sharing(
 
 
 def test_each_composition_is_certified() -> None:
-    def proved(count: int) -> int:
+    def prove(count: int) -> int:
         before = proofs().total()
         assert list(indexing.all_to_parameters(layers(count), certify=True))
         return proofs().total() - before
 
-    assert proved(3) - proved(2) > proved(2) - proved(1) > 0  # more parameters are further away
+    assert prove(3) - prove(2) > prove(2) - prove(1) > 0  # more parameters are further away

@@ -11,7 +11,7 @@ import hlo
 import indexing
 from hlo import Computation
 from tests.dataflow.programs import Run, entry
-from tests.oracles import Pair, swapped, union
+from tests.oracles import Pair, invert_pairs, union
 
 COUNT = """
 less { s = (s32[], f32[4], f32[4], f32[3]) parameter(0)  i = s32[] get-tuple-element(s), index=0
@@ -118,7 +118,7 @@ def test_forward_maps_of_a_loop_are_the_inverse() -> None:
             backward = [m for m, at in zip(back.maps[0], back.paths[0], strict=True) if at == path]
             at_output = zip(forth.maps[output], forth.paths[output], strict=True)
             forward = [m for m, at in at_output if at == path]
-            assert run.read(forward) == swapped(run.read(backward))
+            assert run.read(forward) == invert_pairs(run.read(backward))
 
 
 BRANCHES = """
@@ -201,7 +201,7 @@ def test_a_known_index_selects_one_branch(index: str, branch: int | None) -> Non
     for number in branches:
         forth = indexing.input_to_output(main.root, number + 1)
         assert {m.grade for m in forth.maps[0]} <= {grade}
-        assert union(forth.maps[0]) == swapped(union(back.maps[number + 1]))
+        assert union(forth.maps[0]) == invert_pairs(union(back.maps[number + 1]))
 
 
 def test_the_only_branch_does_not_read_the_index() -> None:

@@ -22,8 +22,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.space_pairs import SpacePair
 from indexing.views.map_tables import CONTROL
-from tests.dataflow.influence import Mask, Pokes, related
-from tests.dataflow.loop_judge import missed
+from tests.dataflow.influence import Mask, Pokes, mask_of
+from tests.dataflow.loop_judge import miss
 
 ROWS = 5
 CUMSUM = """
@@ -79,7 +79,7 @@ ENTRY e {
 """
 
 
-def counted(rows: int) -> Module:
+def count_rows(rows: int) -> Module:
     """Return the program with a fixed number of iterations."""
     text = CUMSUM.replace("n = s32[] constant(5)", f"n = s32[] constant({rows})")
     return hlo.parse(text.replace("and(more, small)", "copy(more)"))
@@ -92,7 +92,7 @@ def mask(answer: Answer, parameter: int, *, control: bool | None = None) -> Mask
     pairs = np.zeros((ROWS if outputs else 1, ROWS if sizes else 1), bool)
     for m, is_control in zip(answer.maps[parameter], answer.control[parameter], strict=True):
         if control in (None, is_control):
-            pairs |= related(m, (outputs, sizes), None, widened=True)
+            pairs |= mask_of(m, (outputs, sizes), None, widened=True)
     return pairs
 
 
@@ -100,7 +100,7 @@ def mask(answer: Answer, parameter: int, *, control: bool | None = None) -> Mask
 def test_what_a_fixed_number_of_iterations_reads_is_data(output: int) -> None:
     answer = indexing.to_parameters(hlo.parse(CUMSUM).entry.root, output)
     for rows in range(ROWS + 1):
-        other = indexing.to_parameters(counted(rows).entry.root, output)
+        other = indexing.to_parameters(count_rows(rows).entry.root, output)
         assert not any(map(any, other.control))
         for parameter in range(2):
             lacking = mask(other, parameter) & ~mask(answer, parameter, control=False)
@@ -149,7 +149,7 @@ def test_the_exit_decides_only_as_long_as_an_element_is_changed(name: str) -> No
         pokes = Pokes.of(module.entry, seed)
         for place in pokes.places():
             pokes.poke(*place, values=3)
-        assert list(missed(module, pokes)) == []
+        assert list(miss(module, pokes)) == []
 
 
 def test_the_predicate_of_a_conditional_decides_only_control_through_calls_and_reshapes() -> None:

@@ -108,10 +108,10 @@ def test_bounds_tell_the_pieces_of_updates_apart(monkeypatch: pytest.MonkeyPatch
     """Their runtime variables have different bounds: no two are compared by ISL or enumeration."""
     pairs: list[tuple[IndexingMap, IndexingMap]] = []
 
-    def compared(a: IndexingMap, b: IndexingMap, **_: int) -> None:
+    def compare(a: IndexingMap, b: IndexingMap, **_: int) -> None:
         pairs.append((a, b))
 
-    monkeypatch.setattr(methods, "difference", compared)
+    monkeypatch.setattr(methods, "difference", compare)
     answer = indexing.to_parameters(updates(32).root, exact=True)
     assert answer.unknown == (None,) * 65
     assert not pairs

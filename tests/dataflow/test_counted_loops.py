@@ -18,11 +18,11 @@ from tests.dataflow.loop_programs import (
     DIRECTIONS,
     LoopText,
     RandomLoop,
-    counted,
-    simulated,
+    count_from,
+    simulate,
     value_of,
 )
-from tests.dataflow.programs import executed
+from tests.dataflow.programs import execute_program
 
 LESS = "  n = {kind}[] constant({n})\n  ROOT r = pred[] compare(i, n), direction={direction}"
 
@@ -69,11 +69,11 @@ def test_a_constant_bound_gives_the_trip_count(
     kind: str, start: int, step: int, direction: str, bound: int, expected: str
 ) -> None:
     condition = LESS.format(kind=kind, n=bound, direction=direction)
-    loop = counted(kind, f"constant({start})", f"constant({step})", condition)
+    loop = count_from(kind, f"constant({start})", f"constant({step})", condition)
     count = indexing.trip_count(loop)
     assert str(count) == expected
     if isinstance(count, TripCount) and count.upper < 100:
-        result = executed(loop.computation)
+        result = execute_program(loop.computation)
         assert result is not None
         assert result[0] == count.number
 
@@ -89,7 +89,7 @@ def test_every_loop_of_a_small_type_is_counted_unless_its_counter_wraps(kind: st
         right = AffineSequence(constant(bound), 0)
         leaves = exit_of(left, right, direction)
         is_claimed = isinstance(leaves, Exit) and leaves.stays_within(left, limits)
-        truth = simulated(start, step, bound, direction, limits)
+        truth = simulate(start, step, bound, direction, limits)
         if truth is None or truth[1]:
             assert not is_claimed, (start, step, bound, direction)
         else:
@@ -122,7 +122,7 @@ def test_unknown_starts_and_bounds_are_counted_as_in_execution(kind: str, direct
         for number in values:
             start, top = (number if given != "bound" else 5), (number if given != "start" else 5)
             for other in values if given == "both" else [top]:
-                truth = simulated(start, step, other, direction, limits)
+                truth = simulate(start, step, other, direction, limits)
                 assert truth is not None
                 assert not truth[1]
                 assert count.lower <= truth[0] <= count.upper
@@ -141,7 +141,7 @@ def test_random_loops_iterate_as_counted(seed: int) -> None:
     dtype = np.int8 if shape.element_type == "s8" else np.uint8
     for _ in range(3):
         p, q = [np.array(v % 256, np.uint8).astype(dtype) for v in rng.integers(-9, 30, 2)]
-        result, arguments = executed(main, p, q), {"p": int(p), "q": int(q)}
+        result, arguments = execute_program(main, p, q), {"p": int(p), "q": int(q)}
         if result is None:
             assert isinstance(count, Unknown)
             continue
@@ -201,10 +201,12 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("condition, expected", CONDITIONS)
 def test_conditions_are_read_in_many_forms(condition: str, expected: str) -> None:
-    loop = counted("s64" if condition == OTHER else "s32", "constant(0)", "constant(1)", condition)
+    loop = count_from(
+        "s64" if condition == OTHER else "s32", "constant(0)", "constant(1)", condition
+    )
     assert str(indexing.trip_count(loop)).startswith(expected)
     if expected.isdecimal() and int(expected) < 600:
-        result = executed(loop.computation)
+        result = execute_program(loop.computation)
         assert result is not None
         assert result[0] == int(expected)
 
@@ -353,7 +355,7 @@ def test_a_malformed_known_trip_count_is_an_error() -> None:
 
 
 def test_only_loops_have_trip_counts() -> None:
-    loop = counted("s32", "constant(0)", "constant(1)", STATED.format(left="i"))
+    loop = count_from("s32", "constant(0)", "constant(1)", STATED.format(left="i"))
     with pytest.raises(ValueError, match="`s` is a tuple, not a while"):
         indexing.trip_count(loop.operands[0])
     with pytest.raises(ValueError, match="`s` is a tuple, not a while"):

@@ -15,8 +15,8 @@ from indexing.maps.multiplicity import Multiplicity
 from indexing.ops.base import MappedOp
 from indexing.tiling.collapsing import Collapse
 from simplifier.unknown import require_known
-from tests.dataflow.test_random_programs import Array, Program, needed, programs
-from tests.oracles import Pair, fuzz, relation, runtime_relations, swapped, union
+from tests.dataflow.test_random_programs import Array, Program, find_needed, programs
+from tests.oracles import Pair, fuzz, invert_pairs, relation, runtime_relations, union
 from tests.tiling.test_collapse import check
 
 
@@ -109,7 +109,7 @@ def test_random_fusions_collapse(program: Program) -> None:
 @fuzz(60)
 def test_counted_elements_are_those_that_are_read(program: Program) -> None:
     module = program.module()
-    expected = needed(module.computations["fused"])
+    expected = find_needed(module.computations["fused"])
     for counted, pairs in zip(indexing.read_counts(module.entry.root), expected, strict=True):
         assert isinstance(counted, Multiplicity)
         elements = {at for _, at in pairs}
@@ -195,7 +195,7 @@ def test_an_epilogue_keeps_runtime_variables() -> None:
     }""").entry
     ((written,),) = indexing.epilogue(entry["hero"]).maps
     (read,) = indexing.grouped(entry.root)[entry["hero"]]
-    assert {at: swapped(pairs) for at, pairs in runtime_relations(written).items()} == (
+    assert {at: invert_pairs(pairs) for at, pairs in runtime_relations(written).items()} == (
         runtime_relations(read)
     )
     assert [rt.source_name for rt in written.runtime] == ["i"]

@@ -13,7 +13,7 @@ from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
 from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
-from tests.oracles import relation, runtime_relations, swapped, union
+from tests.oracles import invert_pairs, relation, runtime_relations, union
 
 
 def root_of(text: str) -> hlo.Instruction:
@@ -53,7 +53,7 @@ def test_input_to_output_through_fusions_is_the_inverse() -> None:
     root = root_of(NESTED)
     (read,) = indexing.output_to_input(root).maps[0]
     (written,) = indexing.input_to_output(root).maps[0]
-    assert relation(written) == swapped(relation(read))
+    assert relation(written) == invert_pairs(relation(read))
 
 
 TWO_OUTPUTS = """
@@ -279,7 +279,7 @@ ENTRY main {
 """
 
 
-def clamped(value: int, size: int, window: int) -> int:
+def clamp(value: int, size: int, window: int) -> int:
     return min(max(value, 0), size - window)
 
 
@@ -292,7 +292,7 @@ def runtime_value(rt: object, arrays: dict[str, np.ndarray], point: dict[str, in
     return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
 
 
-def executed(
+def execute(
     read: IndexingMap, operand: np.ndarray, arrays: dict[str, np.ndarray], shape: tuple[int, ...]
 ) -> np.ndarray:
     """Return the result of copying the element that the map reads for each output element."""
@@ -316,11 +316,11 @@ def test_nested_dynamic_slices_keep_both_starts(i: int, j: int, k: int) -> None:
     """`i` starts dimension 0 of one slice and dimension 1 of the other, clamped differently."""
     (read,) = indexing.to_parameters(root_of(SLICE_OF_SLICE)).maps[0]
     p = np.arange(77).reshape(7, 11)
-    a, b = clamped(i, 7, 5), clamped(j, 11, 6)
+    a, b = clamp(i, 7, 5), clamp(j, 11, 6)
     wide = p[a : a + 5, b : b + 6]
-    c, d = clamped(k, 5, 2), clamped(i, 6, 3)
+    c, d = clamp(k, 5, 2), clamp(i, 6, 3)
     scalars = {name: np.array(v) for name, v in (("i", i), ("j", j), ("k", k))}
-    assert (executed(read, p, scalars, (2, 3)) == wide[c : c + 2, d : d + 3]).all()
+    assert (execute(read, p, scalars, (2, 3)) == wide[c : c + 2, d : d + 3]).all()
 
 
 SLICE_OF_GATHER = """
@@ -342,11 +342,11 @@ def test_a_dynamic_slice_of_a_gather_reads_the_indices_in_its_window(i: int) -> 
     p = np.arange(36).reshape(9, 4)
     rows = np.array([[3, 1], [8, 0], [-2, 5], [0, 1], [7, 2]])
     gathered = np.stack(
-        [p[(r := clamped(a, 9, 2)) : r + 2, (c := clamped(b, 4, 3)) : c + 3] for a, b in rows]
+        [p[(r := clamp(a, 9, 2)) : r + 2, (c := clamp(b, 4, 3)) : c + 3] for a, b in rows]
     )
-    start = clamped(i, 5, 2)
+    start = clamp(i, 5, 2)
     arrays = {"rows": rows, "i": np.array(i), "zero": np.array(0)}
-    assert (executed(read, p, arrays, (2, 2, 3)) == gathered[start : start + 2]).all()
+    assert (execute(read, p, arrays, (2, 2, 3)) == gathered[start : start + 2]).all()
 
 
 GATHER_OF_GATHER_IN_CALLS = """
@@ -381,7 +381,7 @@ def test_gathers_in_nested_calls_read_the_operands_of_each_call() -> None:
     p = np.arange(9) * 100
     arrays = {name: random.permutation(9) for name in "abcd"}
     a, b, c, d = (arrays[name] for name in "abcd")
-    assert (executed(read, p, arrays, (9,)) == p[a][b][c][d]).all()
+    assert (execute(read, p, arrays, (9,)) == p[a][b][c][d]).all()
 
 
 CALLED_TWICE = """

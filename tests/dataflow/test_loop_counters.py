@@ -16,9 +16,9 @@ import indexing
 from hlo import Module
 from indexing import TripCount, Unknown
 from tests.dataflow.influence import Array, read
-from tests.dataflow.loop_judge import answers, run_of, unrolled
+from tests.dataflow.loop_judge import answers, run_of, unroll
 from tests.dataflow.loop_programs import LoopText, value_of
-from tests.dataflow.programs import executed
+from tests.dataflow.programs import execute_program
 from tests.oracles import sampled
 
 UPDATED = """
@@ -64,7 +64,7 @@ STARTS = [*range(-128, -120), *range(-9, 9), *range(120, 128)]
 def test_an_index_that_wraps_around_is_exact(name: str, step: int) -> None:
     carried, index = INDICES[name]
     loop = hlo.parse(UPDATED.format(step=step, carried=carried, index=index))
-    without = unrolled(loop)
+    without = unroll(loop)
     (own,), (other,) = answers(loop), answers(without, exact=True)
     assert {m.grade for maps in own.maps for m in maps} == {"exact"}
     for start in sampled(STARTS, name):
@@ -83,7 +83,7 @@ def test_an_index_that_wraps_around_too_often_is_the_reason() -> None:
     assert texts == {"while `w`: an index may wrap around in s8: `a`"}
 
 
-def conditioned(condition: str, body: str = "", flag: str = "true") -> Module:
+def loop_while(condition: str, body: str = "", flag: str = "true") -> Module:
     """Return a loop with a counter from p by 2, and a flag, the value `more` of the body."""
     declared = f"  p = s8[] parameter(0)  q = s8[] parameter(1)  flag = pred[] {flag}"
     update = f"  step = s8[] constant(2)\n  j = s8[] add(i, step)\n{body}"
@@ -131,11 +131,11 @@ CONDITIONS = [
 def test_the_number_of_iterations_is_that_of_executions(
     condition: str, body: str, flag: str
 ) -> None:
-    main = conditioned(condition, body, flag).entry
+    main = loop_while(condition, body, flag).entry
     count = indexing.trip_count(main.root)
     starts = [-128, -60, -1, 0, 3, 8, 9, 10, 11, 20, 125, 127]
     for p, q in sampled(product(starts, [-128, -3, 7, 9, 12]), condition):
-        result = executed(main, np.int8(p), np.int8(q))
+        result = execute_program(main, np.int8(p), np.int8(q))
         if isinstance(count, Unknown):
             continue
         assert result is not None
@@ -160,7 +160,7 @@ TEXTS = [
 def test_flags_and_disjunctions_are_counted(
     condition: str, body: str, start: str, expected: str
 ) -> None:
-    text = str(conditioned(condition, body, TRUE))
+    text = str(loop_while(condition, body, TRUE))
     text = text.replace("%p = s8[] parameter(0)", f"%p = s8[] constant({start})")
     text = text.replace("%q = s8[] parameter(1)", "%q = s8[] constant(20)")
     count = indexing.trip_count(hlo.parse(text).entry.root)
@@ -230,7 +230,7 @@ ENTRY e {{ x = f32[5] parameter(0)  y = f32[5] parameter(1)  i = s32[] constant(
 @pytest.mark.parametrize("count", ["copy(i)", "add(i, one)", "subtract(four, i)", "negate(i)"])
 def test_the_bound_of_an_outlined_loop_is_a_formula_of_the_outer_counter(count: str) -> None:
     loop = hlo.parse(OUTLINED.format(count=count))
-    (own,), (other,) = answers(loop), answers(unrolled(loop), exact=True)
+    (own,), (other,) = answers(loop), answers(unroll(loop), exact=True)
     assert {m.grade for maps in own.maps for m in maps} == {"exact"}
     for parameter in range(2):
         assert np.array_equal(read(own, parameter), read(other, parameter))

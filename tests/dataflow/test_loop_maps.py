@@ -205,12 +205,12 @@ def test_the_work_is_independent_of_the_number_of_iterations(
     composed: list[int] = []
     reads = LoopReads.reads
 
-    def counted(self: LoopReads, output: tuple[int, ...]) -> object:
+    def count_call(self: LoopReads, output: tuple[int, ...]) -> object:
         answer = reads(self, output)
         composed.append(sum(len(maps.maps) for maps in answer.values()))
         return answer
 
-    monkeypatch.setattr(LoopReads, "reads", counted)
+    monkeypatch.setattr(LoopReads, "reads", count_call)
     body = ["y1 = f32[4] add(x1, x2)", "y2 = f32[4] reverse(x2), dimensions={0}"]
     maps = maps_of(loop(["f32[4]", "f32[4]"], body, count), 1)
     assert [union(each) for each in maps] == [

@@ -12,24 +12,24 @@ import hlo
 from hlo import Module
 from indexing.execution import xla
 from tests.dataflow.influence import MAX_ITERATIONS, Pokes
-from tests.dataflow.loop_judge import missed
-from tests.dataflow.programs import executed
+from tests.dataflow.loop_judge import miss
+from tests.dataflow.programs import execute_program
 from tests.dataflow.random_loops import RandomLoops
 from tests.dataflow.test_loops_of_jax import FOLDER, LOWERED, OPTIMIZED
 from tests.dataflow.test_random_loops import seeds
-from tests.oracles import scaled
+from tests.oracles import scale
 
 pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
 
 
-def poked(module: Module, seed: int) -> Pokes:
+def poke(module: Module, seed: int) -> Pokes:
     """Return the dependencies that executions by XLA have."""
 
     def execute(arguments: Sequence[Any]) -> Sequence[Any]:
         return list(xla.run(module, arguments))
 
     pokes = Pokes(module.entry, np.random.default_rng(seed), execute)
-    pokes.poke_some(scaled(200))
+    pokes.poke_some(scale(200))
     return pokes
 
 
@@ -38,7 +38,7 @@ def is_computed_alike(pokes: Pokes) -> bool:
 
     XLA drops the clamp of a start when it merges nested slices (openxla/xla#49121), also in loops.
     """
-    expected = executed(pokes.main, *pokes.arguments, max_iterations=MAX_ITERATIONS)
+    expected = execute_program(pokes.main, *pokes.arguments, max_iterations=MAX_ITERATIONS)
     assert expected is not None
     assert pokes.results is not None
     pairs = zip(expected, pokes.results, strict=True)
@@ -49,9 +49,9 @@ def is_computed_alike(pokes: Pokes) -> bool:
 @pytest.mark.parametrize("name", [*LOWERED, *OPTIMIZED])
 def test_maps_have_every_dependency_of_an_execution_by_xla(name: str) -> None:
     module = hlo.load(str(FOLDER / name))
-    pokes = poked(module, seed=0)
+    pokes = poke(module, seed=0)
     assert any(mask.any() for mask in pokes.seen.values())
-    assert not list(missed(module, pokes))
+    assert not list(miss(module, pokes))
 
 
 @pytest.mark.slow
@@ -60,9 +60,9 @@ def test_maps_of_random_loops_have_every_dependency_of_an_execution_by_xla() -> 
     for seed in seeds(10):
         for bound in ("constant", "n", "data"):
             module = hlo.parse(RandomLoops(seed, bound).text)
-            pokes = poked(module, seed)
+            pokes = poke(module, seed)
             if is_computed_alike(pokes):
                 compared += 1
-                faults = list(missed(module, pokes))
+                faults = list(miss(module, pokes))
                 assert not faults, f"seed {seed}, bound {bound}: {faults[0]}\n{module}"
-    assert compared > 2 * scaled(10)
+    assert compared > 2 * scale(10)

@@ -18,8 +18,8 @@ from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.control import While
 from indexing.ops.structured_ops import Summaries
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import disagreements, missed, unrolled
-from tests.oracles import scaled
+from tests.dataflow.loop_judge import disagreements, miss, unroll
+from tests.oracles import scale
 
 FOLDER = pathlib.Path(__file__).parent / "data" / "loops" / "jax"
 LOWERED = sorted(path.name for path in FOLDER.glob("*.lowered.hlo"))
@@ -42,16 +42,16 @@ def test_there_is_an_optimised_program_for_each_lowered_one() -> None:
 def test_maps_have_every_dependency_of_an_execution(name: str) -> None:
     module = hlo.load(str(FOLDER / name))
     pokes = Pokes.of(module.entry, seed=len(name))
-    pokes.poke_some(scaled(30))
+    pokes.poke_some(scale(30))
     assert pokes.results is not None
     assert any(mask.any() for mask in pokes.seen.values())
-    assert not list(missed(module, pokes))
+    assert not list(miss(module, pokes))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_maps_of_a_loop_are_those_of_the_unrolled_loop(name: str) -> None:
     module = hlo.load(str(FOLDER / name))
-    without = unrolled(module)
+    without = unroll(module)
     arguments = Pokes.of(module.entry, seed=len(name)).arguments
     assert not list(disagreements(module, without, arguments))
 
@@ -59,7 +59,7 @@ def test_maps_of_a_loop_are_those_of_the_unrolled_loop(name: str) -> None:
 # ---------------------------------------------------------------- the judge
 
 
-def forwarded(
+def forward(
     self: While, instruction: Instruction, output: Path, summaries: Summaries
 ) -> Iterator[AccessEdge]:
     """Yield wrong edges: each element of the result is that of the operand."""
@@ -78,12 +78,12 @@ def exact_everything(
 
 @pytest.mark.parametrize("name", ["cumsum", "update_elements", "delay_line", "map_rows"])
 def test_maps_that_lack_an_element_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(While, "edges", forwarded)
+    monkeypatch.setattr(While, "edges", forward)
     module = hlo.load(str(FOLDER / f"{name}.lowered.hlo"))
     pokes = Pokes.of(module.entry, seed=0)
     pokes.poke_some(10)
-    assert " depends on " in "".join(missed(module, pokes))
-    assert "the loop's maps lack" in "".join(disagreements(module, unrolled(module)))
+    assert " depends on " in "".join(miss(module, pokes))
+    assert "the loop's maps lack" in "".join(disagreements(module, unroll(module)))
 
 
 @pytest.mark.parametrize("name", ["cumsum", "update_elements", "delay_line", "map_rows"])
@@ -92,4 +92,4 @@ def test_exact_maps_with_other_elements_are_noticed(
 ) -> None:
     monkeypatch.setattr(While, "edges", exact_everything)
     module = hlo.load(str(FOLDER / f"{name}.lowered.hlo"))
-    assert "no iteration reads" in "".join(disagreements(module, unrolled(module)))
+    assert "no iteration reads" in "".join(disagreements(module, unroll(module)))

@@ -20,9 +20,9 @@ from indexing.execution import xla
 from indexing.maps.answers import Answer
 from tests.dataflow import loop_judge
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import answers, missed
+from tests.dataflow.loop_judge import answers, miss
 from tests.dataflow.random_masks import VALUES, program, superfluous
-from tests.oracles import scaled
+from tests.oracles import scale
 
 FOLDER = pathlib.Path(__file__).parent / "data" / "masks"
 FILES = sorted(path.name for path in FOLDER.glob("*.hlo"))
@@ -51,24 +51,24 @@ def test_maps_have_every_dependency_of_an_execution(name: str) -> None:
     for seed in SEEDS:
         pokes = pokes_of(module, seed)
         assert any(mask.any() for mask in pokes.seen.values())
-        assert not list(missed(module, pokes))
+        assert not list(miss(module, pokes))
         if name.partition(".")[0] in TIGHT:
             assert not list(superfluous(module, pokes))
 
 
 @pytest.mark.sampled
 def test_maps_of_random_masks_have_every_dependency_of_an_execution() -> None:
-    first = random.randrange(1 << 30) if scaled(10) > 10 else 0
-    for seed in range(first, first + scaled(RANDOM)):
+    first = random.randrange(1 << 30) if scale(10) > 10 else 0
+    for seed in range(first, first + scale(RANDOM)):
         made = program(seed)
-        faults = [*missed(*made), *missed(*made, exact=True)] if made else []
+        faults = [*miss(*made), *miss(*made, exact=True)] if made else []
         assert not faults, f"seed {seed}: {faults[0]}\n{made and made[0]}"
 
 
 def test_a_value_that_equals_its_own_index_is_not_its_index() -> None:
     made = program(9099)
     assert made
-    assert not list(missed(*made))
+    assert not list(miss(*made))
 
 
 def test_most_random_masks_are_executed() -> None:
@@ -91,7 +91,7 @@ def test_maps_that_lack_elements_are_noticed(name: str, monkeypatch: pytest.Monk
     module = hlo.load(str(FOLDER / name))
     lacking = [without_last_row(each) for each in answers(module)]
     monkeypatch.setattr(loop_judge, "answers", lambda *_: lacking)
-    assert " depends on " in "".join(missed(module, pokes_of(module, 0)))
+    assert " depends on " in "".join(miss(module, pokes_of(module, 0)))
 
 
 def test_maps_that_have_more_elements_are_noticed() -> None:

@@ -42,14 +42,14 @@ class Bound:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.instructions: set[Instruction] = set()
 
-        def counted(instruction: Instruction) -> Op | None:
+        def count(instruction: Instruction) -> Op | None:
             self.instructions.add(instruction)
             return REGISTERED.bind(instruction)
 
-        monkeypatch.setattr(parser_state, "REGISTERED", REGISTERED._replace(bind=counted))
+        monkeypatch.setattr(parser_state, "REGISTERED", REGISTERED._replace(bind=count))
 
 
-def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def ask_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     status = cli.run(["maps", *arguments])
     return status, *capsys.readouterr()
 
@@ -79,7 +79,7 @@ def test_a_question_makes_and_binds_only_what_it_needs(
     fusion = next(i for i in whole.entry if i.opcode == "fusion")
     inside = len(fusion.called_computations[0])
     bound, made = Bound(monkeypatch), calls_of(monkeypatch, Instruction, "__init__")
-    status, out, _ = asked(capsys, str(LARGE), "-i", fusion.name)
+    status, out, _ = ask_command(capsys, str(LARGE), "-i", fusion.name)
     assert (status, bool(out)) == (0, True)
     assert len(made) <= len(whole.entry) + inside < total / 3
     assert len(bound.instructions) <= 1 + len(fusion.operands) + inside
@@ -100,9 +100,9 @@ def test_patterns_make_only_the_computations_that_they_match(
     options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = calls_of(monkeypatch, Instruction, "__init__")
-    asked(capsys, str(LARGE), *options)
+    ask_command(capsys, str(LARGE), *options)
     few = len(made)
-    asked(capsys, str(LARGE), "--all", "--format", "json")
+    ask_command(capsys, str(LARGE), "--all", "--format", "json")
     assert 0 < few < (len(made) - few) * 2 / 3
 
 
@@ -110,12 +110,12 @@ def test_the_command_prints_the_rows_of_the_whole_module(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = str(EXAMPLES / "attention.opt.hlo")
-    _, everything, _ = asked(capsys, file, "--all", "--format", "json")
+    _, everything, _ = ask_command(capsys, file, "--all", "--format", "json")
     module = hlo.load(file)
     rows = []
     for instruction in module.instructions:
         name = f"{instruction.computation.name}/{instruction.name}"
-        rows.append(asked(capsys, file, "-i", name, "--format", "json")[1])
+        rows.append(ask_command(capsys, file, "-i", name, "--format", "json")[1])
     assert "".join(rows) == everything
 
 
@@ -124,18 +124,18 @@ def test_an_error_that_no_answer_needs_is_reported_by_the_whole_module(
 ) -> None:
     file = tmp_path / "broken.hlo"
     file.write_text(BROKEN)
-    status, out, err = asked(capsys, str(file), "-i", "good")
+    status, out, err = ask_command(capsys, str(file), "-i", "good")
     assert (status, err) == (0, "")
     assert "good" in out
-    _, _, everything = asked(capsys, str(file), "--all")
-    *_, bad = asked(capsys, str(file), "-i", "bad")
-    *_, worse = asked(capsys, str(file), "-i", "worse")
+    _, _, everything = ask_command(capsys, str(file), "--all")
+    *_, bad = ask_command(capsys, str(file), "-i", "bad")
+    *_, worse = ask_command(capsys, str(file), "-i", "worse")
     assert bad + worse == everything
     assert f" --> {file}:2:38\n" in bad
     assert "^^^" in bad
-    assert asked(capsys, str(file))[::2] == (1, everything)
-    assert asked(capsys, str(file), "--opcode", "fusion")[::2] == (1, everything)
-    assert asked(capsys, str(file), "-i", "goodd")[2].endswith("did you mean `good`?\n")
+    assert ask_command(capsys, str(file))[::2] == (1, everything)
+    assert ask_command(capsys, str(file), "--opcode", "fusion")[::2] == (1, everything)
+    assert ask_command(capsys, str(file), "-i", "goodd")[2].endswith("did you mean `good`?\n")
 
 
 def test_a_syntax_error_is_reported_wherever_it_is(
@@ -143,6 +143,6 @@ def test_a_syntax_error_is_reported_wherever_it_is(
 ) -> None:
     file = tmp_path / "broken.hlo"
     file.write_text(BROKEN.replace("ROOT n = f32[6] negate(p)", "ROOT n = f32[6] negate(x)"))
-    status, out, err = asked(capsys, str(file), "-i", "good")
+    status, out, err = ask_command(capsys, str(file), "-i", "good")
     assert (status, out) == (1, "")
     assert "operand `x` is not defined" in err

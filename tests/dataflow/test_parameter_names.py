@@ -127,17 +127,17 @@ def test_a_formula_is_the_value_for_all_parameters(line: str) -> None:
             ArrayRef(entry["i"])
         )
         assert expected is not None
-        assert evaluated(text, pos, n) == int(expected), (text, pos, n)
+        assert evaluate(text, pos, n) == int(expected), (text, pos, n)
 
 
-def evaluated(text: str, pos: int, n: int) -> int:
+def evaluate(text: str, pos: int, n: int) -> int:
     """Return the value of a formula: ``condition ? value : formula``."""
     words = text.replace("pos.1", "pos").replace("n.1", "n").replace(" mod ", " % ")
     condition, mark, rest = words.partition(" ? ")
     if not mark:
         return int(eval(re.sub(r"\bfloordiv\b", "//", words), {}, {"pos": pos, "n": n}))
     value, _, other = rest.partition(" : ")
-    return evaluated(value if evaluated(condition, pos, n) else other, pos, n)
+    return evaluate(value if evaluate(condition, pos, n) else other, pos, n)
 
 
 def test_the_cases_of_a_negative_position_read_as_in_python() -> None:

@@ -12,9 +12,9 @@ import pytest
 import hlo
 from hlo import Module
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import disagreements, missed, not_inverse, unrolled
+from tests.dataflow.loop_judge import disagreements, miss, not_inverse, unroll
 from tests.dataflow.random_loops import RandomLoops
-from tests.oracles import scaled
+from tests.oracles import scale
 
 pytestmark = pytest.mark.sampled
 
@@ -24,8 +24,8 @@ FEW = 12
 
 def seeds(count: int) -> list[int]:
     """Return the seeds of `count` programs; random ones if there are more than by default."""
-    first = random.randrange(1 << 30) if scaled(10) > 10 else 0
-    return list(range(first, first + scaled(count)))
+    first = random.randrange(1 << 30) if scale(10) > 10 else 0
+    return list(range(first, first + scale(count)))
 
 
 def program(seed: int, bound: str) -> tuple[Module, Pokes]:
@@ -48,7 +48,7 @@ def test_maps_have_every_dependency_of_an_execution() -> None:
         for bound in ("constant", "n", "data"):
             module, pokes = program(seed, bound)
             pokes.poke_some(POKES)
-            faults = [*missed(module, pokes), *missed(module, pokes, exact=True)]
+            faults = [*miss(module, pokes), *miss(module, pokes, exact=True)]
             assert not faults, f"seed {seed}, bound {bound}: {faults[0]}\n{module}"
 
 
@@ -56,7 +56,7 @@ def test_maps_of_counted_loops_are_those_of_the_unrolled_loops() -> None:
     for seed in seeds(FEW):
         module, pokes = program(seed, "constant")
         arguments = pokes.arguments if pokes.results else None
-        faults = list(disagreements(module, unrolled(module), arguments))
+        faults = list(disagreements(module, unroll(module), arguments))
         assert not faults, f"seed {seed}: {faults[0]}\n{module}"
 
 
@@ -65,7 +65,7 @@ def test_maps_of_loops_of_unknown_length_are_those_of_each_length() -> None:
         module, pokes = program(seed, "n")
         for length in range(-1, 5, 2):
             pokes.arguments[-1][...] = length
-            without = unrolled(with_bound(RandomLoops(seed, "n").text, length))
+            without = unroll(with_bound(RandomLoops(seed, "n").text, length))
             faults = list(disagreements(module, without, pokes.arguments, constant="n"))
             assert not faults, f"seed {seed}, n = {length}: {faults[0]}\n{module}"
 

@@ -22,7 +22,7 @@ from hlo.ops.attributes import Padding, SliceDimension
 from hlo.shapes.shape import Shape
 from indexing.maps.coalescing import FEW
 from indexing.ops.base import MappedOp
-from tests.oracles import Pair, fuzz, swapped, union
+from tests.oracles import Pair, fuzz, invert_pairs, union
 
 Array = NDArray[np.int64]
 Dims = tuple[int, ...]
@@ -87,7 +87,7 @@ def programs(draw: st.DrawFn) -> Program:
         dims = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
         program.values.append(program.fused.parameter(shape(dims)))
     for _ in range(draw(st.integers(1, 6))):
-        extended(program, draw)
+        extend(program, draw)
     return program
 
 
@@ -96,7 +96,7 @@ def cut(size: int, draw: st.DrawFn) -> SliceDimension:
     return SliceDimension(start, draw(st.integers(start + 1, size)), draw(st.integers(1, 3)))
 
 
-def widened(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
+def add_broadcast(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
     """Add a broadcast to one more dimension."""
     dims = sizes_of(x)
     at, size = draw(st.integers(0, len(dims))), draw(st.integers(1, 3))
@@ -104,7 +104,7 @@ def widened(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
     program.add("broadcast", x, shape=shape((*dims[:at], size, *dims[at:])), dimensions=kept)
 
 
-def padded(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
+def add_pad(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
     """Add a pad, or a sum if the pad would have no elements."""
     ends, dims = st.integers(-1, 2), sizes_of(x)
     pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
@@ -117,7 +117,7 @@ def padded(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
         program.add("pad", x, program.zero(), padding=tuple(pads))
 
 
-def extended(program: Program, draw: st.DrawFn) -> None:
+def extend(program: Program, draw: st.DrawFn) -> None:
     """Add a random instruction, or a sum if its result would be too large."""
     x = draw(st.sampled_from(program.values[-3:]))
     dims = sizes_of(x)
@@ -140,9 +140,9 @@ def extended(program: Program, draw: st.DrawFn) -> None:
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True, min_size=1))
             program.add("reduce", x, program.zero(), dimensions=tuple(some), to_apply=program.total)
         case "broadcast" if rank < 4 and prod(dims) <= MAX_ELEMENTS // 3:
-            widened(program, x, draw)
+            add_broadcast(program, x, draw)
         case "pad" if rank and prod(dims) <= MAX_ELEMENTS // 8:
-            padded(program, x, draw)
+            add_pad(program, x, draw)
         case "concatenate" if rank and prod(dims) <= MAX_ELEMENTS // 2:
             at = draw(st.integers(0, rank - 1))
             program.add("concatenate", x, draw(st.sampled_from(same_shape)), dimensions=(at,))
@@ -165,7 +165,7 @@ def run(computation: hlo.Computation, arguments: list[Array]) -> Array:
     return values[computation.root]
 
 
-def needed(computation: hlo.Computation) -> list[set[Pair]]:
+def find_needed(computation: hlo.Computation) -> list[set[Pair]]:
     """Return the dependencies of the result on each parameter, as pairs of elements."""
     shapes = [p.shape for p in computation.parameters]
     zeros = [np.zeros(s.dims, np.int64) for s in shapes if isinstance(s, Shape)]
@@ -185,7 +185,7 @@ def test_composed_maps_have_the_dependencies_of_the_kernels(program: Program) ->
     module = program.module()
     assert not hlo.verify(module)
     root = module.entry.root
-    reads = needed(module.computations["fused"])
+    reads = find_needed(module.computations["fused"])
     answer = indexing.output_to_input(root)
     assert answer.unknown == (None,) * len(reads)
     for number, expected in enumerate(reads):
@@ -194,7 +194,7 @@ def test_composed_maps_have_the_dependencies_of_the_kernels(program: Program) ->
         assert union(maps) == expected
         assert union(m.simplify(certify=True) for m in maps) == expected
         (written,) = indexing.input_to_output(root, input_id=number).maps
-        assert union(written) == swapped(expected)
+        assert union(written) == invert_pairs(expected)
         assert len(set(maps)) == len(maps)
 
 

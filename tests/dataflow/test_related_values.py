@@ -9,7 +9,7 @@ from hlo import Module
 from tests.dataflow.test_scatters import judge
 
 
-def updated_and_masked(start: str, limit: str, direction: str = "LE", size: int = 1) -> Module:
+def update_with_mask(start: str, limit: str, direction: str = "LE", size: int = 1) -> Module:
     """Return an update of 6 elements at a start, of which a mask chooses some."""
     return hlo.parse(f"""ENTRY e {{
       x = f32[6] parameter(0)  u = f32[{size}] parameter(1)  n = s32[] parameter(2)
@@ -35,7 +35,7 @@ LIMIT = "limit = s32[] copy(n)"
 
 @pytest.mark.parametrize("start", [SAME, JAX], ids=["same", "of JAX"])
 def test_the_keys_after_an_update_at_the_last_position_are_masked(start: str) -> None:
-    answer = judge(updated_and_masked(start, LIMIT))
+    answer = judge(update_with_mask(start, LIMIT))
     assert [m.dims[0].bounds for m in answer.maps[0]] == [(0, 4)]
 
 
@@ -57,7 +57,7 @@ def test_the_keys_after_an_update_at_the_last_position_are_masked(start: str) ->
 def test_an_update_and_a_mask_of_one_value(
     start: str, limit: str, direction: str, size: int
 ) -> None:
-    judge(updated_and_masked(start, limit, direction, size))
+    judge(update_with_mask(start, limit, direction, size))
 
 
 def test_values_of_different_parameters_are_not_related() -> None:

@@ -31,7 +31,7 @@ def lookup(lines: str) -> Computation:
         start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}""")
 
 
-def clamped(number: int, size: int = SIZE, window: int = 1) -> int:
+def clamp(number: int, size: int = SIZE, window: int = 1) -> int:
     return min(max(number, 0), size - window)
 
 
@@ -99,7 +99,7 @@ def test_a_start_determined_by_the_program_is_folded(
     maps = indexing.to_parameters(lookup(lines).root).maps[0]
     assert [m.runtime for m in maps] == [()] * len(maps)
     pairs = [pair for m in maps for pair in set(m.points())]
-    assert sorted(pairs) == [((d,), (clamped(expected(d)),)) for d in range(4)]
+    assert sorted(pairs) == [((d,), (clamp(expected(d)),)) for d in range(4)]
     for m in maps:
         assert m.grade == "exact"
         m.simplify(certify=True)
@@ -153,7 +153,7 @@ def test_e7_a_constant_start_is_clamped(start: int) -> None:
       c = s32[] constant({start})
       ROOT r = f32[4] dynamic-slice(p, c), dynamic_slice_sizes={{4}}""")
     (read,) = indexing.to_parameters(main.root).maps[0]
-    at = clamped(start, 10, 4)
+    at = clamp(start, 10, 4)
     assert set(read.points()) == {((k,), (at + k,)) for k in range(4)}
 
 
@@ -168,7 +168,7 @@ def test_e7_an_iota_out_of_bounds_is_clamped_at_both_ends() -> None:
       ROOT r = f32[8,3] gather(p, i), offset_dims={1}, collapsed_slice_dims={0},
         start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}""")
     maps = indexing.to_parameters(main.root).maps[0]
-    expected = {((d, k), (clamped(d - 2, 4), k)) for d in range(8) for k in range(3)}
+    expected = {((d, k), (clamp(d - 2, 4), k)) for d in range(8) for k in range(3)}
     pieces = [set(m.points()) for m in maps]
     assert set().union(*pieces) == expected
     assert sum(map(len, pieces)) == len(expected)

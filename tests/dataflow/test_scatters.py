@@ -12,7 +12,7 @@ import indexing
 from hlo import Module, Shape
 from indexing.maps.answers import Answer
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import answers, missed
+from tests.dataflow.loop_judge import answers, miss
 from tests.dataflow.programs import Run
 from tests.dataflow.random_masks import VALUES, superfluous
 
@@ -36,7 +36,7 @@ def judge(module: Module) -> Answer:
         for place in pokes.places():
             pokes.poke(*place, values=VALUES)
         assert pokes.results is not None
-        assert not list(missed(module, pokes))
+        assert not list(miss(module, pokes))
     assert not list(superfluous(module, pokes))
     (answer,) = answers(module)
     return answer
@@ -162,7 +162,7 @@ RUNTIME: Final = [
 INDEX_VALUES: Final = (-(2**31), -4, -1, 0, 1, 2, 3, 4, 5, 6, 255, 256, 258, 2**31 - 1)
 
 
-def changed_by(module: Module, arguments: list[np.ndarray]) -> np.ndarray:
+def find_changes(module: Module, arguments: list[np.ndarray]) -> np.ndarray:
     """Return which elements of the result each element of x changes, as a mask."""
     before = Run(module.entry, *arguments).result
     size = arguments[0].size
@@ -193,7 +193,9 @@ def test_an_element_is_kept_for_the_indices_that_no_update_has(
     kept = np.zeros((base.size, base.size), bool)
     for draw in draws:
         numbers = np.asarray(draw, np.int32)
-        seen = changed_by(module, [np.zeros(base.dims, "f4"), np.ones(update.dims, "f4"), numbers])
+        seen = find_changes(
+            module, [np.zeros(base.dims, "f4"), np.ones(update.dims, "f4"), numbers]
+        )
         kept |= seen
         for row, point in enumerate(np.ndindex(base.dims)):
             region = answer.at(*point, n=numbers)[0]
@@ -230,7 +232,7 @@ POINTS: Final = "u = f32[3] parameter(1)", "update_window_dims={}, inserted_wind
 WINDOWS: Final = "u = f32[3,1,2] parameter(1)", "update_window_dims={1,2}, inserted_window_dims={}"
 
 
-def counted(
+def scatter_counted(
     count: str, join: str, starts: str, form: tuple[str, str], combiner: str = "set"
 ) -> str:
     """Return a fusion of a scatter whose index vectors stand in another computation."""
@@ -251,7 +253,7 @@ def counted(
 def test_a_column_that_counts_the_index_vectors_is_a_batch(
     form: tuple[str, str], joined: tuple[str, str]
 ) -> None:
-    answer = judge(hlo.parse(counted(COUNT, *joined, form)))
+    answer = judge(hlo.parse(scatter_counted(COUNT, *joined, form)))
     assert grades(answer, 0) == grades(answer, 1) == {"exact"}
     assert [str(m) for m in answer.maps[2]] == [
         "(d0, d1) -> (d0, 0), domain: d0 in [0, 2], d1 in [0, 3]"
@@ -259,7 +261,7 @@ def test_a_column_that_counts_the_index_vectors_is_a_batch(
 
 
 def test_a_batch_is_one_for_every_combiner() -> None:
-    answer = judge(hlo.parse(counted(COUNT, FIRST, TO_ROWS, POINTS, "add")))
+    answer = judge(hlo.parse(scatter_counted(COUNT, FIRST, TO_ROWS, POINTS, "add")))
     assert len(answer.maps[2]) == 1
     assert not answer.maps[2][0].ranges
 
@@ -275,12 +277,12 @@ def test_a_batch_is_one_for_every_combiner() -> None:
     ids=["reversed", "doubled", "other dimension", "at run time"],
 )
 def test_another_column_is_no_batch(count: str) -> None:
-    answer = judge(hlo.parse(counted(count, FIRST, TO_ROWS, POINTS)))
+    answer = judge(hlo.parse(scatter_counted(count, FIRST, TO_ROWS, POINTS)))
     assert all(m.ranges for m in answer.maps[2])
 
 
 def test_a_column_that_counts_fewer_rows_than_the_array_has_is_no_batch() -> None:
-    text = counted(COUNT, FIRST, TO_ROWS, POINTS).replace("f32[3,4]", "f32[5,4]")
+    text = scatter_counted(COUNT, FIRST, TO_ROWS, POINTS).replace("f32[3,4]", "f32[5,4]")
     answer = judge(hlo.parse(text))
     assert answer.maps[2][0].ranges
 

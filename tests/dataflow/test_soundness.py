@@ -32,7 +32,7 @@ from indexing.execution import evaluate, run
 from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
 from tests.compiled import interpreted_only
-from tests.hlo.fuzz import mutated, texts
+from tests.hlo.fuzz import mutate, texts
 
 # the body of the loop returns a wrong shape, in a computation that another one calls
 NESTED = """
@@ -139,11 +139,11 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counts: Counter[str] = Counter()
     check = instruction_checks.check_instruction
 
-    def counted(instruction: hlo.Instruction) -> hlo.HloError | None:
+    def count(instruction: hlo.Instruction) -> hlo.HloError | None:
         counts[instruction.name] += 1
         return check(instruction)
 
-    monkeypatch.setattr(soundness, "check_instruction", counted)
+    monkeypatch.setattr(soundness, "check_instruction", count)
     return counts
 
 
@@ -227,7 +227,7 @@ def test_lazily_parsed_instructions_have_the_faults_of_parsed_ones(step: int) ->
     pieces = [text.replace("ENTRY ", "") for text in texts(EXAMPLES)[:40]]
     invalid = 0
     for seed in range(400):
-        text = mutated(pieces[seed % len(pieces)], seed)
+        text = mutate(pieces[seed % len(pieces)], seed)
         with suppress(hlo.HloError):
             expected = faults(hlo.parse(text), 1)
             assert faults(hlo.parse(text, lazy=True), step) == expected, f"seed {seed}"

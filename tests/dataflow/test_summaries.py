@@ -63,11 +63,11 @@ def test_a_structure_is_summarised_once(monkeypatch: pytest.MonkeyPatch) -> None
     started: list[str] = []
     to_parameters = Walk.to_parameters
 
-    def traced(self: Walk, start: ArrayRef, *shared: Compositions) -> dict[ArrayRef, MapSet]:
+    def trace(self: Walk, start: ArrayRef, *shared: Compositions) -> dict[ArrayRef, MapSet]:
         started.append(start.instruction.name)
         return to_parameters(self, start, *shared)
 
-    monkeypatch.setattr(Walk, "to_parameters", traced)
+    monkeypatch.setattr(Walk, "to_parameters", trace)
     first, second = answers(module)
     assert first == second == ["(d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 4]"]
     assert started == ["t.f"]

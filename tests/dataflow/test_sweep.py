@@ -189,7 +189,7 @@ ABSORBED = [
 def test_a_may_map_is_absorbed_by_a_box_that_includes_it(
     wide: str, narrow: str, count: int
 ) -> None:
-    added = [graded(wide), graded(narrow)]
+    added = [swept_map(wide), swept_map(narrow)]
     for order in (added, added[::-1]):
         maps = map_set.MapSet((), space_pairs.SpacePair(indexing.dims((4,)), (6,)))
         maps.extend(order)
@@ -197,7 +197,7 @@ def test_a_may_map_is_absorbed_by_a_box_that_includes_it(
         assert union(maps.effective) == union(tuple(added))
 
 
-def graded(text: str) -> indexing.IndexingMap:
+def swept_map(text: str) -> indexing.IndexingMap:
     grade, _, rest = text.partition(" ")
     return (
         indexing.parse_map(rest).with_grade("may") if grade == "may" else indexing.parse_map(text)
@@ -212,7 +212,7 @@ def test_maps_that_are_too_long_together_are_over_approximated(
         f"d0 + s0 in [{k}, 4]"
         for k in range(1, 4)
     ]
-    maps = [*map(graded, texts), graded("(d0) -> (d0), domain: d0 in [0, 3]")]
+    maps = [*map(swept_map, texts), swept_map("(d0) -> (d0), domain: d0 in [0, 3]")]
     spaces = space_pairs.SpacePair(indexing.dims((4,)), (11,))
     expected = union(tuple(maps))
     monkeypatch.setattr(map_set, "MAX_PARTS_TOGETHER", 9)

@@ -74,10 +74,10 @@ def test_threads_share_a_module(name: str) -> None:
     usual = answers(hlo.load(EXAMPLES / name))
     modules = [hlo.load(EXAMPLES / name) for _ in range(2)]
 
-    def shared(batch: int) -> tuple[list[Any], list[str]]:
+    def share(batch: int) -> tuple[list[Any], list[str]]:
         return list(modules[batch].instructions), answers(modules[batch])
 
-    for results in zip(*in_threads(shared, len(modules)), strict=True):
+    for results in zip(*in_threads(share, len(modules)), strict=True):
         instructions, texts = zip(*results, strict=True)
         assert all(each == usual for each in texts)
         for equal in zip(*instructions, strict=True):

@@ -12,7 +12,7 @@ from hlo import Module
 from indexing import TripCount, Unknown
 from indexing.execution.inputs import random_inputs
 from indexing.execution.program import run
-from tests.dataflow.loop_programs import LoopText, RandomLoop, counted
+from tests.dataflow.loop_programs import LoopText, RandomLoop, count_from
 
 DATA = Path(__file__).parent / "data" / "loops"
 LESS = "  n = s32[] constant({n})\n  ROOT r = pred[] compare(i, n), direction=LT"
@@ -112,11 +112,11 @@ def test_control_predecessors_keep_their_meaning() -> None:
 
 def test_other_loops_are_not_unrolled() -> None:
     bound = "  n = s32[] constant({})\n  ROOT r = pred[] compare(i, n), direction=LT"
-    huge = counted("s32", "constant(0)", "constant(1)", bound.format(1 << 20))
+    huge = count_from("s32", "constant(0)", "constant(1)", bound.format(1 << 20))
     assert str(indexing.unroll(huge)).startswith("budget: 1048576 iterations of 8 instructions")
-    open_ended = counted("s32", "parameter(0)", "constant(1)", bound.format(9))
+    open_ended = count_from("s32", "parameter(0)", "constant(1)", bound.format(9))
     assert "iterations" in str(indexing.unroll(open_ended))
-    endless = counted("s32", "constant(0)", "constant(0)", bound.format(9))
+    endless = count_from("s32", "constant(0)", "constant(0)", bound.format(9))
     assert isinstance(indexing.unroll(endless), Unknown)
     with pytest.raises(ValueError, match="not a while"):
         indexing.unroll(endless.operands[0])

@@ -85,7 +85,7 @@ def answers(instruction: Instruction) -> Iterator[Answer]:
             yield device_input_to_output(instruction, k, **options)
 
 
-def fused(text: str) -> Instruction:
+def fuse(text: str) -> Instruction:
     """Return a fusion of an op with copies of its operands and of its result."""
     shape = text[: text.index(text[: operands_start(text)].rpartition(" ")[2]) - 1]
     given = list(operands(text))
@@ -115,7 +115,7 @@ def answers_about_an_op(sample: Sample) -> None:
 
 @CHECKS.of(MAPPED)
 def answers_about_a_fusion_of_copies(sample: Sample) -> None:
-    root = fused(sample.text)
+    root = fuse(sample.text)
     require_needed(answers(root))
     require_needed_maps(m for _, maps in indexing.grouped(root).items() for m in maps)
 
@@ -129,9 +129,9 @@ def test_no_answer_about_a_sample_has_an_idle_runtime_variable(opcode: str) -> N
 def test_starts_of_windows_that_fill_a_dimension_are_no_variables(text: str, count: int) -> None:
     """Through a fusion, and if they are constants; otherwise the maps of the op name them."""
     operand = int("update" in text)
-    (through,) = indexing.to_parameters(fused(text)).maps[operand]
+    (through,) = indexing.to_parameters(fuse(text)).maps[operand]
     assert len(through.runtime) == count
-    require_needed(answers(fused(text)))
+    require_needed(answers(fuse(text)))
     (read,) = indexing.output_to_input(with_constant_starts(text)).maps[operand]
     assert all(not rt.is_fixed for rt in read.runtime)
     require_needed(answers(with_constant_starts(text)))

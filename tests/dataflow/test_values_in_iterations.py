@@ -17,7 +17,7 @@ from indexing.maps.multiplicity import Multiplicity
 from indexing.views.map_tables import runtime_text
 from indexing.views.records import runtime_records
 from tests.dataflow.influence import Pokes
-from tests.dataflow.loop_judge import answers, disagreements, missed, unrolled
+from tests.dataflow.loop_judge import answers, disagreements, miss, unroll
 from tests.dataflow.test_loop_maps import loop
 
 INDEX = ["k = s32[] convert(x1)", "r = f32[1] dynamic-slice(x2, k), dynamic_slice_sizes={1}"]
@@ -125,7 +125,7 @@ ENTRY e {
 MODULES = PROGRAMS | {"nested": NESTED}
 
 
-def described(m: IndexingMap) -> list[str]:
+def describe(m: IndexingMap) -> list[str]:
     """Return a map and the sources of its runtime variables."""
     return [str(m), *map(runtime_text, m.runtime)]
 
@@ -140,10 +140,10 @@ def faults(module: Module, seed: int) -> list[str]:
     """Return what is wrong with the maps of a program, by executions and without its loops."""
     pokes = Pokes.of(module.entry, seed)
     pokes.poke_some(1000)
-    without = unrolled(module)
+    without = unroll(module)
     return [
-        *missed(module, pokes),
-        *missed(module, pokes, exact=True),
+        *miss(module, pokes),
+        *miss(module, pokes, exact=True),
         *disagreements(module, without, pokes.arguments),
     ]
 
@@ -163,7 +163,7 @@ def test_a_stacked_output_reads_at_the_index_of_its_own_iteration() -> None:
     read, _ = answer.maps[1]
     assert read.grade == "exact"
     domain = "d0 in [0, 4], d1 in [0, 2], d2 in [0, 1], rt0 in [0, 6]"
-    assert described(read) == [
+    assert describe(read) == [
         f"(d0, d1, d2){{rt0}} -> (rt0, d2), domain: {domain}",
         "rt0 = w/k[d1] at iteration d0, clamped to [0, 6]",
     ]
@@ -172,7 +172,7 @@ def test_a_stacked_output_reads_at_the_index_of_its_own_iteration() -> None:
 def test_a_value_of_an_earlier_iteration_names_it() -> None:
     (read,) = indexing.to_parameters(PROGRAMS["the value before"].entry.root, 3).maps[1]
     assert read.grade == "exact"
-    assert described(read) == [
+    assert describe(read) == [
         "(d0){rt0} -> (rt0), domain: d0 in [1, 4], rt0 in [0, 6]",
         "rt0 = w/k at iteration d0 - 1, clamped to [0, 6]",
     ]
@@ -183,7 +183,7 @@ def test_an_accumulator_reads_in_all_iterations() -> None:
     (read,) = answer.maps[1]
     assert read.grade == "exact"
     assert not any(answer.reasons[1])
-    assert described(read) == [
+    assert describe(read) == [
         "()[i0]{rt0} -> (rt0), domain: i0 in [0, 4], rt0 in [0, 6]",
         "rt0 = w/k at iteration i0, clamped to [0, 6]",
     ]
@@ -192,7 +192,7 @@ def test_an_accumulator_reads_in_all_iterations() -> None:
 def test_nested_loops_have_an_iteration_each() -> None:
     (read,) = indexing.to_parameters(NESTED.entry.root, 1).maps[3]
     assert read.grade == "exact"
-    assert sorted(described(read)[1:]) == [
+    assert sorted(describe(read)[1:]) == [
         "rt0 = w/last/inside at iterations i0, i1, clamped to [0, 6]",
         "rt1 = w/outside at iteration i0, clamped to [0, 2]",
     ]
@@ -247,7 +247,7 @@ def test_a_value_on_a_device_has_an_iteration_and_the_device() -> None:
 def test_maps_to_outputs_name_iterations_too() -> None:
     forward = indexing.input_to_output(PROGRAMS["gather"].entry.root, 0)
     maps = [m for m, leaf in zip(forward.maps[3], forward.paths[3], strict=True) if leaf == (2,)]
-    assert described(maps[0]) == [
+    assert describe(maps[0]) == [
         "(d0, d1)[s0, s1]{rt0} -> (s0, s1, d1), domain: d0 in [0, 6], d1 in [0, 1], "
         "s0 in [0, 4], s1 in [0, 2], rt0 in [0, 6], d0 - rt0 in [0, 0]",
         "rt0 = w/k[s1] at iteration s0, clamped to [0, 6]",

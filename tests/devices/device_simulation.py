@@ -38,7 +38,7 @@ def nothing(dims: Sequence[int]) -> Provenance:
     return array
 
 
-def united(parts: Sequence[Provenance]) -> Provenance:
+def unite(parts: Sequence[Provenance]) -> Provenance:
     """The reduction of arrays: each element depends on the elements at its index."""
     array = nothing(parts[0].shape)
     for index in np.ndindex(*array.shape):
@@ -70,7 +70,7 @@ def in_groups(
 
 
 def all_reduce(arrays: Sequence[Provenance], groups: Groups) -> dict[int, Provenance]:
-    return in_groups(groups, lambda parts, _: united(parts), arrays)
+    return in_groups(groups, lambda parts, _: unite(parts), arrays)
 
 
 def all_gather(arrays: Sequence[Provenance], groups: Groups, axis: int) -> dict[int, Provenance]:
@@ -81,7 +81,7 @@ def reduce_scatter(
     arrays: Sequence[Provenance], groups: Groups, axis: int
 ) -> dict[int, Provenance]:
     return in_groups(
-        groups, lambda parts, position: np.split(united(parts), len(parts), axis)[position], arrays
+        groups, lambda parts, position: np.split(unite(parts), len(parts), axis)[position], arrays
     )
 
 

@@ -12,7 +12,7 @@ import hlo
 import indexing
 from indexing import Devices, IndexingMap
 from tests.devices import device_simulation as simulation
-from tests.oracles import Pair, joined, swapped, union
+from tests.oracles import Pair, invert_pairs, join_pairs, union
 
 # ---------------------------------------------------------------- single instructions
 
@@ -20,7 +20,7 @@ ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a,
 GLOBAL = "channel_id=1, use_global_device_ids=true"
 
 
-def parsed(body: str, header: str = "num_partitions=4", before: str = "") -> hlo.Module:
+def parse(body: str, header: str = "num_partitions=4", before: str = "") -> hlo.Module:
     module = hlo.parse(f"HloModule m, {header}\n{ADD}{before}\nENTRY e {{ {body} }}")
     assert hlo.verify(module) == []
     return module
@@ -48,7 +48,7 @@ READS = [
 
 @pytest.mark.parametrize("text, head", READS, ids=[row[0][5:45] for row in READS])
 def test_regular_groups_are_one_map(text: str, head: str) -> None:
-    root = parsed(f"p = f32[6] parameter(0) ROOT r = {text}").entry.root
+    root = parse(f"p = f32[6] parameter(0) ROOT r = {text}").entry.root
     ((reads,),) = indexing.device_maps(root, certify=True).maps
     box = ", ".join(f"{v.name} in [{v.lower}, {v.upper}]" for v in reads.variables)
     assert reads.is_equal(indexing.parse_map(f"{head}, domain: {box}"))
@@ -59,7 +59,7 @@ def test_regular_groups_are_one_map(text: str, head: str) -> None:
 
 def test_devices_that_receive_nothing_read_nothing() -> None:
     text = "ROOT r = f32[2] collective-permute(p), source_target_pairs={{0,2},{2,0}}, channel_id=1"
-    root = parsed(f"p = f32[2] parameter(0) {text}").entry.root
+    root = parse(f"p = f32[2] parameter(0) {text}").entry.root
     answer = indexing.device_maps(root)
     assert answer.unknown == (None,)
     assert union(answer.maps[0]) == {((0, k), (2, k)) for k in range(2)} | {
@@ -84,7 +84,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("header, text, reason", UNKNOWN, ids=[row[2][:60] for row in UNKNOWN])
 def test_invalid_groups_are_unknown_with_a_reason(header: str, text: str, reason: str) -> None:
-    root = parsed(f"p = f32[6] parameter(0) ROOT r = f32[6] {text}", header).entry.root
+    root = parse(f"p = f32[6] parameter(0) ROOT r = f32[6] {text}", header).entry.root
     for answer in (indexing.device_maps(root), indexing.device_input_to_output(root)):
         assert [str(why) for why in answer.unknown] == [reason]
         assert bool(answer.maps[0]) == ("undefined" in reason)
@@ -94,8 +94,8 @@ def test_invalid_groups_are_unknown_with_a_reason(header: str, text: str, reason
 
 def test_keywords_or_the_header_give_the_number_of_devices() -> None:
     text = "p = f32[2] parameter(0) ROOT r = f32[2] all-reduce(p), to_apply=add"
-    counted = parsed(text, "replica_count=3, num_partitions=2").entry.root
-    given = parsed(text, "is_scheduled=true").entry.root
+    counted = parse(text, "replica_count=3, num_partitions=2").entry.root
+    given = parse(text, "is_scheduled=true").entry.root
     (maps,) = indexing.device_maps(given, num_replicas=3, num_partitions=2).maps
     assert indexing.device_maps(counted).maps == (maps,)
     assert union(maps) == {
@@ -117,13 +117,13 @@ def test_the_attribute_mode_is_equivalent_to_other_attributes(mode: str, groups:
     }
     text = f"p = f32[2] parameter(0) ROOT r = f32[2] all-reduce(p), replica_groups={groups}, to_apply=add"
     header = "replica_count=2, num_partitions=3"
-    answer = indexing.device_maps(parsed(f"{text}, mode={mode}", header).entry.root)
+    answer = indexing.device_maps(parse(f"{text}, mode={mode}", header).entry.root)
     if mode in same:
-        other = indexing.device_maps(parsed(text + same[mode], header).entry.root)
+        other = indexing.device_maps(parse(text + same[mode], header).entry.root)
         assert answer.maps == other.maps
     assert answer.unknown == (None,)
     replica = {"cross_replica", "cross_replica_and_partition"}
-    assert related(answer.maps[0]) == {
+    assert related_pairs(answer.maps[0]) == {
         ((v, i), (u, i))
         for v in range(6)
         for u in range(6)
@@ -133,7 +133,7 @@ def test_the_attribute_mode_is_equivalent_to_other_attributes(mode: str, groups:
 
 
 def test_an_output_or_operand_out_of_range_raises_index_error() -> None:
-    root = parsed("p = f32[2] parameter(0) ROOT r = f32[2] negate(p)").entry.root
+    root = parse("p = f32[2] parameter(0) ROOT r = f32[2] negate(p)").entry.root
     with pytest.raises(IndexError, match="`r` has no output 1"):
         indexing.device_maps(root, 1)
     with pytest.raises(IndexError, match="`r` has no operand -1"):
@@ -150,14 +150,14 @@ def to_p(root: hlo.Instruction) -> tuple[IndexingMap, ...]:
     return maps
 
 
-def related(maps: Iterable[IndexingMap]) -> set[Pair]:
+def related_pairs(maps: Iterable[IndexingMap]) -> set[Pair]:
     return union(maps)
 
 
 @pytest.mark.parametrize("groups", ["[2,3]<=[6]", "[2,3]<=[3,2]T(1,0)", "{{2,0,4},{5,1,3}}"])
 def test_a_reduce_scatter_and_an_all_gather_are_an_all_reduce(groups: str) -> None:
     more = f"replica_groups={groups}, {GLOBAL}"
-    module = parsed(
+    module = parse(
         f"""p = f32[6,2] parameter(0)
         s = f32[2,2] reduce-scatter(p), {more}, dimensions={{0}}, to_apply=add
         g = f32[6,2] all-gather(s), {more}, dimensions={{0}}
@@ -166,18 +166,20 @@ def test_a_reduce_scatter_and_an_all_gather_are_an_all_reduce(groups: str) -> No
         "num_partitions=6",
     )
     entry = module.entry
-    assert related(to_p(entry["g"])) == related(to_p(entry["r"]))
+    assert related_pairs(to_p(entry["g"])) == related_pairs(to_p(entry["r"]))
     if groups.startswith("["):
         (gathered,), (reduced,) = to_p(entry["g"]), to_p(entry["r"])
         assert gathered.is_equal(reduced)
         assert gathered == reduced  # and in the same normal form
     first, second = (indexing.device_maps(entry[name]).maps[0] for name in "gs")
-    assert related(a.then(b) for a in first for b in second) == related(to_p(entry["g"]))
+    assert related_pairs(a.then(b) for a in first for b in second) == related_pairs(
+        to_p(entry["g"])
+    )
 
 
 def test_two_all_to_alls_are_the_identity() -> None:
     more = "replica_groups=[2,3]<=[3,2]T(1,0), channel_id=1, dimensions={1}"
-    module = parsed(
+    module = parse(
         f"""p = f32[2,6] parameter(0)
         a = f32[2,6] all-to-all(p), {more}
         ROOT b = f32[2,6] all-to-all(a), {more}""",
@@ -191,13 +193,13 @@ def test_a_full_ring_of_permutes_is_the_identity() -> None:
     pairs = "source_target_pairs={{0,1},{1,2},{2,3},{3,4},{4,0}}, channel_id=1"
     steps = [f"p{k + 1} = f32[3] collective-permute(p{k}), {pairs}" for k in range(5)]
     body = " ".join(["p0 = f32[3] parameter(0)", *steps])
-    module = parsed(body, "num_partitions=5")
+    module = parse(body, "num_partitions=5")
     (composed,) = to_p(module.entry.root)
     assert composed.is_equal(Devices(num_partitions=5).identity((3,)))
 
 
 def test_local_instructions_stay_on_their_device() -> None:
-    module = parsed(
+    module = parse(
         """p = f32[2,3] parameter(0)
         t = f32[3,2] transpose(p), dimensions={1,0}
         g = f32[3,8] all-gather(t), channel_id=1, replica_groups={}, dimensions={1}
@@ -207,10 +209,12 @@ def test_local_instructions_stay_on_their_device() -> None:
     (composed,) = to_p(module.entry.root)
     # the only group contains the only replica, and so all its partitions
     wanted = {((v, i, j), (i // 2, i % 2, j)) for v in range(4) for i in range(8) for j in range(3)}
-    assert related([composed]) == wanted
+    assert related_pairs([composed]) == wanted
     (local,) = indexing.device_maps(module.entry["t"]).maps[0]
     plain = indexing.output_to_input(module.entry["t"]).maps[0][0]
-    assert related([local]) == {((v, *a), (v, *b)) for v in range(4) for a, b in related([plain])}
+    assert related_pairs([local]) == {
+        ((v, *a), (v, *b)) for v in range(4) for a, b in related_pairs([plain])
+    }
 
 
 INSIDE = """shift {
@@ -243,15 +247,15 @@ CALLS = [
 
 @pytest.mark.parametrize("body, may, wanted", CALLS, ids=[row[0][9:40] for row in CALLS])
 def test_maps_pass_through_called_collectives(body: str, may: bool, wanted: set[Pair]) -> None:
-    module = parsed(f"p = f32[4] parameter(0) {body}", "num_partitions=3", INSIDE)
+    module = parse(f"p = f32[4] parameter(0) {body}", "num_partitions=3", INSIDE)
     maps = to_p(module.entry.root)
-    assert related(maps) == wanted
+    assert related_pairs(maps) == wanted
     assert {m.grade for m in maps} == {"may" if may else "exact"}
     (root,) = [module.entry.root]
     number = next(k for k, o in enumerate(root.operands) if o.shape != hlo.parse_shape("pred[]"))
     if root.opcode in ("call", "fusion"):
         back = indexing.device_input_to_output(root, number).maps[0]
-        assert related(back) == swapped(wanted)
+        assert related_pairs(back) == invert_pairs(wanted)
 
 
 def test_a_loop_with_a_collective_may_need_any_device_for_values_it_changes() -> None:
@@ -272,7 +276,7 @@ def test_a_loop_with_a_collective_may_need_any_device_for_values_it_changes() ->
       c = f32[2] collective-permute(b), source_target_pairs={{0,1},{1,2},{2,0}}, channel_id=1
       ROOT t = (s32[], f32[2], f32[2]) tuple(j, a, c)
     }"""
-    module = parsed(
+    module = parse(
         """p = (s32[], f32[2], f32[2]) parameter(0)
         ROOT w = (s32[], f32[2], f32[2]) while(p), condition=cond, body=body""",
         "num_partitions=3",
@@ -287,15 +291,15 @@ def test_a_loop_with_a_collective_may_need_any_device_for_values_it_changes() ->
     assert by_leaf.keys() == {(0,), (2,)}
     assert all(m.grade == "may" for m in by_leaf.values())
     every = {((v, i), (u, i)) for v in range(3) for u in range(3) for i in range(2)}
-    assert related([by_leaf[2,]]) == every
+    assert related_pairs([by_leaf[2,]]) == every
     uses = indexing.device_input_to_output(module.entry.root)
     assert [m.grade for m in uses.maps[1]] == ["exact"]
     moving = [m for m, path in zip(uses.maps[2], uses.paths[2], strict=True) if path == (2,)]
-    assert related(moving) == swapped(every)
+    assert related_pairs(moving) == invert_pairs(every)
 
 
 def test_maps_pass_through_asynchronous_collectives() -> None:
-    module = parsed(
+    module = parse(
         f"""p = f32[2] parameter(0)
         s = (f32[2], f32[8]) all-gather-start(p), replica_groups=[1,4]<=[4], {GLOBAL}, dimensions={{0}}
         g = f32[8] all-gather-done(s)
@@ -306,13 +310,13 @@ def test_maps_pass_through_asynchronous_collectives() -> None:
     )
     maps = to_p(module.entry.root)
     # device 0 receives the array gathered by device 3, and device 1 adds it to zeros
-    assert related(maps) == {((v, i), (i // 2, i % 2)) for v in (0, 1) for i in range(8)}
+    assert related_pairs(maps) == {((v, i), (i // 2, i % 2)) for v in (0, 1) for i in range(8)}
     alias = indexing.device_maps(module.entry["s"], 0).maps[0]
-    assert related(alias) == {((v, i), (v, i)) for v in range(4) for i in range(2)}
+    assert related_pairs(alias) == {((v, i), (v, i)) for v in range(4) for i in range(2)}
 
 
 def test_a_ragged_exchange_may_need_anything_of_its_group() -> None:
-    module = parsed(
+    module = parse(
         """p = f32[2] parameter(0)
         q = f32[3] parameter(1)
         a = s32[2] parameter(2)
@@ -323,13 +327,13 @@ def test_a_ragged_exchange_may_need_anything_of_its_group() -> None:
     assert {m.grade for maps in answer.maps for m in maps} == {"may"}
     in_group = [(v, u) for v in range(4) for u in range(4) if v % 2 == u % 2]
     for maps, size in zip(answer.maps, (2, 3, 2, 2, 2, 2), strict=True):
-        assert related(maps) == {
+        assert related_pairs(maps) == {
             ((v, i), (u, j)) for v, u in in_group for i in range(3) for j in range(size)
         }
 
 
 def test_a_received_value_is_unknown() -> None:
-    module = parsed(
+    module = parse(
         """t = token[] after-all()
         r = (f32[2], u32[], token[]) recv(t), channel_id=2
         d = (f32[2], token[]) recv-done(r), channel_id=2
@@ -340,7 +344,7 @@ def test_a_received_value_is_unknown() -> None:
 
 
 def test_a_start_index_is_read_on_the_device_that_needs_it() -> None:
-    module = parsed(
+    module = parse(
         """p = f32[8] parameter(0)
         i = s32[] parameter(1)
         s = f32[2] dynamic-slice(p, i), dynamic_slice_sizes={2}
@@ -357,7 +361,7 @@ def test_a_start_index_is_read_on_the_device_that_needs_it() -> None:
 
 def test_maps_of_a_chain_of_collectives_agree_with_the_simulation() -> None:
     groups, pairs = [[0, 3], [1, 4], [2, 5]], [(0, 5), (5, 2), (2, 1)]
-    module = parsed(
+    module = parse(
         f"""p = f32[2,2] parameter(0)
         g = f32[2,4] all-gather(p), replica_groups=[3,2]<=[2,3]T(1,0), {GLOBAL}, dimensions={{1}}
         c = f32[2,4] collective-permute(g), source_target_pairs={{{{0,5}},{{5,2}},{{2,1}}}}, channel_id=2
@@ -373,9 +377,9 @@ def test_maps_of_a_chain_of_collectives_agree_with_the_simulation() -> None:
     ]
     wanted = steps[0]
     for later in steps[1:]:
-        wanted = joined(later, wanted)
+        wanted = join_pairs(later, wanted)
     assert wanted
-    assert related(to_p(module.entry.root)) == wanted
+    assert related_pairs(to_p(module.entry.root)) == wanted
 
 
 def test_devices_are_numbered_by_replica_then_by_partition() -> None:
@@ -386,7 +390,7 @@ def test_devices_are_numbered_by_replica_then_by_partition() -> None:
 
 
 def test_operand_k_of_a_variadic_collective_is_read_by_result_k() -> None:
-    module = parsed(
+    module = parse(
         f"""p = f32[2] parameter(0)
         q = s32[3,2] parameter(1)
         g = (f32[8], s32[12,2]) all-gather(p, q), {GLOBAL}, replica_groups=[1,4]<=[4], dimensions={{0}}
@@ -395,29 +399,31 @@ def test_operand_k_of_a_variadic_collective_is_read_by_result_k() -> None:
     gather, permute = module.entry["g"], module.entry["c"]
     first, second = (indexing.device_maps(gather, k).maps for k in range(2))
     assert (first[1], second[0]) == ((), ())
-    assert related(first[0]) == {((v, i), (i // 2, i % 2)) for v in range(4) for i in range(8)}
-    assert related(second[1]) == {
+    assert related_pairs(first[0]) == {
+        ((v, i), (i // 2, i % 2)) for v in range(4) for i in range(8)
+    }
+    assert related_pairs(second[1]) == {
         ((v, i, j), (i // 3, i % 3, j)) for v in range(4) for i in range(12) for j in range(2)
     }
     uses = indexing.device_input_to_output(permute, 1).maps
     assert uses[0] == ()
-    assert related(uses[1]) == {((0, i, j), (3, i, j)) for i in range(3) for j in range(2)}
+    assert related_pairs(uses[1]) == {((0, i, j), (3, i, j)) for i in range(3) for j in range(2)}
 
 
 def test_maps_pass_through_the_short_form_of_an_asynchronous_collective() -> None:
-    module = parsed(
+    module = parse(
         f"""p = f32[8] parameter(0)
         s = ((f32[8]), f32[2], u32[]) reduce-scatter-start(p), {GLOBAL}, replica_groups=[1,4]<=[4],
           dimensions={{0}}, to_apply=add
         ROOT d = f32[2] reduce-scatter-done(s)"""
     )
     wanted = {((v, i), (u, 2 * v + i)) for v in range(4) for u in range(4) for i in range(2)}
-    assert related(to_p(module.entry.root)) == wanted
+    assert related_pairs(to_p(module.entry.root)) == wanted
 
 
 def test_a_permute_of_slices_may_need_any_element() -> None:
     """An in-place collective-permute of slices: (input, output, starts of both)."""
-    module = parsed(
+    module = parse(
         """p = f32[2] parameter(0)
         q = f32[3] parameter(1)
         a = (s32[]) parameter(2)
@@ -428,7 +434,7 @@ def test_a_permute_of_slices_may_need_any_element() -> None:
     answer = indexing.device_maps(module.entry.root)
     assert {m.grade for maps in answer.maps for m in maps} == {"may"}
     devices = [(v, u) for v in range(2) for u in range(2)]
-    assert related(answer.maps[0]) == {
+    assert related_pairs(answer.maps[0]) == {
         ((v, i), (u, j)) for v, u in devices for i in range(3) for j in range(2)
     }
     assert not any(answer.unknown)
@@ -438,13 +444,13 @@ def test_too_many_maps_are_over_approximated_by_one(monkeypatch: pytest.MonkeyPa
     text = """p = f32[2] parameter(0)
         a = f32[2] collective-permute(p), source_target_pairs={{0,1},{1,3},{3,2}}, channel_id=1
         ROOT b = f32[2] negate(a)"""
-    kept = to_p(parsed(text).entry.root)
+    kept = to_p(parse(text).entry.root)
     monkeypatch.setattr("indexing.maps.map_set.MAX_MAPS", 1)
-    (merged,) = to_p(parsed(text).entry.root)
+    (merged,) = to_p(parse(text).entry.root)
     assert len(kept) > 1
     assert merged.grade == "may"
     every_device = {((v, i), (u, i)) for v in range(4) for u in range(4) for i in range(2)}
-    assert related([merged]) == every_device > related(kept)
+    assert related_pairs([merged]) == every_device > related_pairs(kept)
 
 
 def test_the_number_of_devices_is_limited() -> None:

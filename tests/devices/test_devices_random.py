@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from tests.devices import device_simulation as simulation
-from tests.oracles import Pair, fuzz, swapped, union
+from tests.oracles import Pair, fuzz, invert_pairs, union
 
 Draw = Any
 
@@ -54,7 +54,7 @@ def text_of(groups: list[list[int]]) -> str:
     return "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in groups) + "}"
 
 
-def checked(
+def check(
     text: str, operands: list[tuple[int, ...]], replicas: int, partitions: int
 ) -> hlo.Instruction:
     sizes = [",".join(map(str, dims)) for dims in operands]
@@ -78,7 +78,7 @@ def agrees(root: hlo.Instruction, wanted: set[Pair], output: int = 0, operand: i
     assert union(maps) == wanted
     assert sum(len(set(m.points())) for m in maps) == len(wanted)
     back = writes.maps[output]
-    assert union(back) == swapped(wanted)
+    assert union(back) == invert_pairs(wanted)
     assert sum(len(set(m.points())) for m in back) == len(wanted)
 
 
@@ -87,7 +87,7 @@ def agrees(root: hlo.Instruction, wanted: set[Pair], output: int = 0, operand: i
 def test_all_reduce(setting: Any) -> None:
     replicas, partitions, mode, groups = setting
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}, to_apply=add"
-    root = checked(f"f32[2] all-reduce(p0){more}", [(2,)], replicas, partitions)
+    root = check(f"f32[2] all-reduce(p0){more}", [(2,)], replicas, partitions)
     participants = simulation.on_devices(groups, mode, replicas, partitions)
     agrees(
         root,
@@ -121,7 +121,7 @@ def test_collectives_that_split_a_dimension(data: st.DataObject) -> None:
     more = f", dimensions={{{axis}}}, replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
     more += ", to_apply=add" if opcode == "reduce-scatter" else ""
     text = f"f32[{out[0]},{out[1]}] {opcode}(p0){more}"
-    root = checked(text, [tuple(operand)], replicas, partitions)
+    root = check(text, [tuple(operand)], replicas, partitions)
     arrays = simulation.fresh(replicas * partitions, operand)
     agrees(root, simulation.pairs_of(simulate(arrays, participants, axis)))
 
@@ -136,7 +136,7 @@ def test_all_to_all_of_tuples(setting: Any, data: st.DataObject) -> None:
     shape = f"({', '.join(['f32[2]'] * width)})"
     names = ", ".join(f"p{k}" for k in range(width))
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
-    root = checked(f"{shape} all-to-all({names}){more}", [(2,)] * width, replicas, partitions)
+    root = check(f"{shape} all-to-all({names}){more}", [(2,)] * width, replicas, partitions)
     participants = simulation.on_devices(groups, mode, replicas, partitions)
     arrays = simulation.fresh(replicas * partitions, (2,))
     agrees(
@@ -152,7 +152,7 @@ def test_all_to_all_of_tuples(setting: Any, data: st.DataObject) -> None:
 def test_collective_broadcast(setting: Any) -> None:
     replicas, partitions, mode, groups = setting
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
-    root = checked(f"f32[2] collective-broadcast(p0){more}", [(2,)], replicas, partitions)
+    root = check(f"f32[2] collective-broadcast(p0){more}", [(2,)], replicas, partitions)
     participants = simulation.on_devices(groups, mode, replicas, partitions)
     agrees(
         root,
@@ -173,7 +173,7 @@ def test_collective_permute(data: st.DataObject) -> None:
     sources = data.draw(st.permutations(range(limit)))[:count]
     given_pairs = list(zip(sources, targets, strict=True))
     more = f", source_target_pairs={text_of(list(map(list, given_pairs)))}{ATTRIBUTES[mode]}"
-    root = checked(f"f32[2] collective-permute(p0){more}", [(2,)], replicas, partitions)
+    root = check(f"f32[2] collective-permute(p0){more}", [(2,)], replicas, partitions)
     participants = simulation.on_devices(list(map(list, given_pairs)), mode, replicas, partitions)
     pairs = [(source, target) for source, target in participants]
     arrays = simulation.fresh(replicas * partitions, (2,))
@@ -194,7 +194,7 @@ def test_the_simulation_orders_parts_by_position_not_by_device_number() -> None:
     assert prod(simulation.permute(arrays, [(0, 1)])[1].shape) == 3
 
 
-def moved(
+def move(
     data: st.DataObject, arrays: list[simulation.Provenance]
 ) -> tuple[str, str, dict[int, simulation.Provenance]]:
     """A random opcode, its attributes, and the arrays of the devices after it."""
@@ -225,7 +225,7 @@ def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> N
     arrays = simulation.fresh(6, (6,))
     lines = ["p0 = f32[6] parameter(0)"]
     for k in range(data.draw(st.integers(1, 4))):
-        opcode, attributes, results = moved(data, arrays)
+        opcode, attributes, results = move(data, arrays)
         arrays = [results.get(n, simulation.nothing((6,))) for n in range(6)]
         lines.append(f"p{k + 1} = f32[6] {opcode}(p{k}), {attributes}")
     lines[-1] = f"ROOT {lines[-1]}"
@@ -245,4 +245,6 @@ def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> N
     grades = {m.grade for m in answer.maps[0]}
     assert mapped == wanted if grades <= {"exact"} else mapped >= wanted
     if module.entry.root.opcode == "call":
-        assert union(indexing.device_input_to_output(module.entry.root).maps[0]) == swapped(mapped)
+        assert union(indexing.device_input_to_output(module.entry.root).maps[0]) == invert_pairs(
+            mapped
+        )

@@ -25,7 +25,7 @@ STARTS = [
 REPLICAS, PARTITIONS, SIZE, WINDOW = 2, 3, 12, 3
 
 
-def sliced(start: str) -> hlo.Instruction:
+def slice_instruction(start: str) -> hlo.Instruction:
     module = hlo.parse(
         f"""HloModule m, replica_count={REPLICAS}, num_partitions={PARTITIONS}
         ENTRY e {{
@@ -38,7 +38,7 @@ def sliced(start: str) -> hlo.Instruction:
     return module.entry.root
 
 
-def related(maps: tuple[IndexingMap, ...]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+def related_pairs(maps: tuple[IndexingMap, ...]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
     assert not any(m.runtime for m in maps)
     return {pair for m in maps for pair in m.points()}
 
@@ -48,12 +48,12 @@ def test_a_start_is_folded_to_its_value_on_each_device(
     start: str, value: object, pieces: int
 ) -> None:
     assert callable(value)
-    maps = indexing.device_maps_to_parameters(sliced(start)).maps[0]
+    maps = indexing.device_maps_to_parameters(slice_instruction(start)).maps[0]
     wanted = set()
     for number in range(REPLICAS * PARTITIONS):
         at = min(max(value(number // PARTITIONS, number % PARTITIONS), 0), SIZE - WINDOW)
         wanted |= {((number, k), (number, at + k)) for k in range(WINDOW)}
-    assert related(maps) == wanted
+    assert related_pairs(maps) == wanted
     assert len(maps) <= pieces
 
 
@@ -77,7 +77,7 @@ def test_a_start_inside_a_fusion_is_folded_with_the_operand_of_the_caller() -> N
     )
     (gathered,) = indexing.device_maps_to_parameters(module.entry.root).maps[0]
     # device k slices its elements 2k and 2k + 1, and the slices of all devices are gathered
-    assert related((gathered,)) == {((v, i), (i // 2, i)) for v in range(4) for i in range(8)}
+    assert related_pairs((gathered,)) == {((v, i), (i // 2, i)) for v in range(4) for i in range(8)}
 
 
 # fmt: off
@@ -92,6 +92,6 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("start", UNKNOWN)
 def test_a_start_that_the_device_does_not_determine_is_a_runtime_variable(start: str) -> None:
-    (slice_map,) = indexing.device_maps_to_parameters(sliced(start)).maps[0]
+    (slice_map,) = indexing.device_maps_to_parameters(slice_instruction(start)).maps[0]
     (runtime,) = slice_map.runtime
     assert runtime.variable.bounds == (0, SIZE - WINDOW)

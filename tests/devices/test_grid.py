@@ -18,7 +18,7 @@ from indexing.devices.grid import LaunchDimensions, tile_map
 from indexing.maps.layouts import logical_map, physical_map
 from simplifier.atoms import Variable
 from simplifier.linear import as_expr
-from tests.oracles import Pair, divisions, joined, union
+from tests.oracles import Pair, divisions, join_pairs, union
 
 Counts = tuple[int, int, int]
 
@@ -50,7 +50,7 @@ def array(text: str) -> hlo.Shape:
     return shape
 
 
-def computed(shape: hlo.Shape, threads: Counts, blocks: Counts, unroll: int) -> Iterator[Pair]:
+def compute(shape: hlo.Shape, threads: Counts, blocks: Counts, unroll: int) -> Iterator[Pair]:
     """Yield each thread, block, chunk and lane of the kernel's loops with the computed element."""
     size, total = prod(shape.dims), [t * b for t, b in zip(threads, blocks, strict=True)]
     grid = product(*[range(n) for n in (*threads, *blocks)])
@@ -75,7 +75,7 @@ def test_threads_compute_the_elements_of_the_loops(
 ) -> None:
     shape = array(text)
     schedule = thread_map(shape, threads=threads, blocks=blocks, unroll=unroll)
-    assert union([schedule.ranges_to_dims()]) == set(computed(shape, threads, blocks, unroll))
+    assert union([schedule.ranges_to_dims()]) == set(compute(shape, threads, blocks, unroll))
     if shape.size:
         names = [v.name for v in schedule.variables]
         assert names == ["th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z", "chunk_id", "unroll_id"]
@@ -168,11 +168,11 @@ def test_a_thread_loads_the_elements_it_depends_on(text: str, operands: list[str
     ).entry.root
     assert isinstance(root.shape, hlo.Shape)
     schedule = thread_map(root.shape, threads=4, blocks=2, unroll=2)
-    computes = {(at[:6], element) for at, element in computed(root.shape, (4, 1, 1), (2, 1, 1), 2)}
+    computes = {(at[:6], element) for at, element in compute(root.shape, (4, 1, 1), (2, 1, 1), 2)}
     for operand, maps in zip(root.operands, indexing.output_to_input(root).maps, strict=True):
         assert isinstance(operand.shape, hlo.Shape)
         loads = [schedule.then(reads).simplify(certify=True) for reads in maps]
-        expected = joined(computes, union(maps))
+        expected = join_pairs(computes, union(maps))
         assert union(loads) == expected
         positions = [
             load.then(physical_map(operand.shape)).simplify(certify=True) for load in loads
@@ -268,7 +268,7 @@ TILES = [
 # fmt: on
 
 
-def tiled(
+def tile_pairs(
     sizes: Sequence[int], tile: Sequence[int], threads: int, unroll: int, order: Sequence[int]
 ) -> Iterator[Pair]:
     """Yield each thread, block, loop and lane of a tiled kernel with the computed element."""
@@ -291,7 +291,7 @@ def test_a_block_computes_a_tile(
     order: Sequence[int] | None,
 ) -> None:
     schedule = tile_map(sizes, tile, threads=threads, unroll=unroll, order=order)
-    expected = set(tiled(sizes, tile, threads, unroll, order or range(len(sizes))))
+    expected = set(tile_pairs(sizes, tile, threads, unroll, order or range(len(sizes))))
     assert union([schedule.ranges_to_dims()]) == expected
     assert coverage(schedule, sizes) is True
 

@@ -23,17 +23,17 @@ def tree(svg: str) -> ElementTree.Element:
 def cells(svg: str, panel: str) -> dict[str, str]:
     """Return the value of each index that the panels of one name show."""
     shown: dict[str, str] = {}
-    for index, value in drawn(svg, panel):
+    for index, value in draw(svg, panel):
         assert index not in shown, f"{index} is drawn twice"
         shown[index] = value
     return shown
 
 
-def drawn(svg: str, panel: str) -> Iterator[tuple[str, str]]:
+def draw(svg: str, panel: str) -> Iterator[tuple[str, str]]:
     """Yield index and value of everything that the panels of one name show, in order."""
     for group in tree(svg).iter(f"{SVG}g"):
         if group.get("data-panel") == panel:
-            yield from marked(group)
+            yield from mark(group)
 
 
 def numbers(svg: str, panel: str) -> list[tuple[tuple[slice, ...], int]]:
@@ -46,7 +46,7 @@ def total(svg: str, panel: str) -> int:
     return sum(value for _, value in numbers(svg, panel))
 
 
-def marked(group: ElementTree.Element) -> Iterator[tuple[str, str]]:
+def mark(group: ElementTree.Element) -> Iterator[tuple[str, str]]:
     """Yield the index and the value of each element that has them."""
     for element in group.iter():
         index = element.get("data-index")

@@ -10,7 +10,7 @@ import pytest
 import hlo
 import indexing
 from indexing.sharding import Plan
-from tests.drawing.pictures import cells, drawn, slices, texts
+from tests.drawing.pictures import cells, draw, slices, texts
 
 MODULE = hlo.parse(
     """HloModule m
@@ -45,7 +45,7 @@ def test_parts_are_those_of_the_shards(specs: dict[str, tuple[object, ...]]) -> 
         for device, own in enumerate(shards):
             held[tuple(sorted(own[number][own[number] >= 0].ravel()))].add(device)
         shown: dict[tuple[float, ...], set[int]] = defaultdict(set)
-        for index, devices in drawn(svg, name):
+        for index, devices in draw(svg, name):
             part = array[slices(index)]
             shown[tuple(sorted(part.ravel()))] |= set(map(int, devices.split()))
         assert shown == held
@@ -54,7 +54,7 @@ def test_parts_are_those_of_the_shards(specs: dict[str, tuple[object, ...]]) -> 
 def test_collectives_are_bars() -> None:
     plan = plan_of(p=(None, "x"), q=("x", None))
     svg = plan.plot().svg
-    assert sum(int(sent) for _, sent in drawn(svg, "collectives")) == plan.bytes_sent
+    assert sum(int(sent) for _, sent in draw(svg, "collectives")) == plan.bytes_sent
     assert plan.bytes_sent > 0
     none = plan_of().plot().svg
     assert "no collectives: devices exchange nothing" in texts(none)

@@ -13,7 +13,7 @@ from indexing.devices.gpus import GPUS
 from indexing.drawing.figures import BarChart
 from indexing.drawing.traffic_pictures import traffic_figure
 from indexing.memory.movement.roofline import PEAKS, Peak
-from tests.drawing.pictures import cells, drawn, texts
+from tests.drawing.pictures import cells, draw, texts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOT = hlo.parse(
@@ -26,7 +26,7 @@ ENTRY e { p = f32[64,32] parameter(0)  q = f32[32,16] parameter(1)
 
 def bars(svg: str) -> list[tuple[str, int]]:
     """Return label and length of each part of a bar."""
-    return [(label, int(value)) for label, value in drawn(svg, "bytes")]
+    return [(label, int(value)) for label, value in draw(svg, "bytes")]
 
 
 def test_bars_are_bytes_read_and_written() -> None:

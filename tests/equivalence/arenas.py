@@ -46,7 +46,7 @@ class Arena:
 
     def read(self, each: Instruction) -> Array:
         """Return a copy of an array."""
-        return ordered(
+        return order_array(
             self.bytes_of(each).copy().view(dtype(shape_of(each).element_type)), shape_of(each)
         )
 
@@ -75,7 +75,7 @@ def shape_of(each: Instruction) -> Shape:
     return each.shape
 
 
-def ordered(flat: Array, shape: Shape) -> Array:
+def order_array(flat: Array, shape: Shape) -> Array:
     """Return the array whose elements are in memory in the order of its layout."""
     order = shape.layout_or_default.major_to_minor
     array = flat.reshape([shape.dims[d] for d in order])
@@ -91,7 +91,7 @@ def alone(module: Module, each: Instruction) -> Module:
     return hlo.parse(f"{others}\nENTRY e {{\n" + "\n".join([*lines, f"  ROOT {each}"]) + "\n}")
 
 
-def computed(module: Module, operands: Mapping[str, Array]) -> Array:
+def compute(module: Module, operands: Mapping[str, Array]) -> Array:
     """Return the result of a module with one instruction."""
     inputs = [operands[parameter.name] for parameter in module.entry.parameters]
     (result,) = run(module, inputs)
@@ -115,13 +115,13 @@ def is_right(
         if each.opcode == "parameter":
             continue
         single = alone(module, each)
-        right[each.name] = computed(single, right)
+        right[each.name] = compute(single, right)
         points: Iterable[tuple[int, ...] | None] = [None]
         if any(arena.overlap(each, operand) for operand in each.operands):
             points = list(np.ndindex(shape_of(each).dims))[:: -1 if reverse else 1]
         for point in points:
             operands = {operand.name: arena.read(operand) for operand in each.operands}
-            arena.write(each, computed(single, operands), point)
+            arena.write(each, compute(single, operands), point)
         is_fine &= np.array_equal(arena.read(each), right[each.name])
     kept = [*module.entry.parameters, module.entry.root]
     return is_fine and all(np.array_equal(arena.read(k), right[k.name]) for k in kept)

@@ -83,7 +83,7 @@ def other_values(field: Field, text: str | None) -> Iterator[str]:
         yield given
 
 
-def changed(module: Module, root: Instruction, name: str, text: str) -> Module | None:
+def change(module: Module, root: Instruction, name: str, text: str) -> Module | None:
     """Return the module with another attribute of the root; None if it is invalid."""
     own = root.attributes.get(name)
     line = str(root)
@@ -108,7 +108,7 @@ def changes(module: Module, cls: type[Op]) -> Iterator[tuple[str, str, Module]]:
         for text in dict.fromkeys(other_values(field, own.printed if own else None)):
             if field.name == "slice_sizes" and re.search(r"\b0\b", text):
                 continue  # an element of a slice without elements has no value
-            made = changed(module, root, field.name, text)
+            made = change(module, root, field.name, text)
             if made is not None and made.entry.root.shape == root.shape:
                 yield field.name, text, made
 

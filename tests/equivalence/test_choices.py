@@ -17,13 +17,13 @@ from hlo.shapes.shape import Shape, dtype
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.execution import run
-from tests.oracles import scaled
+from tests.oracles import scale
 
 LOWEST: Final = {"f32": "-inf", "bf16": "-inf", "s32": "-2147483648", "u8": "0"}
 HIGHEST: Final = {"f32": "inf", "bf16": "inf", "s32": "2147483647", "u8": "255"}
 
 
-def joined(element_type: str, sizes: list[int]) -> str:
+def join(element_type: str, sizes: list[int]) -> str:
     """Return the concatenation of parameters of these sizes."""
     head = parameters(element_type, sizes)
     names = ", ".join(f"p{k}" for k in range(len(sizes)))
@@ -36,7 +36,7 @@ def parameters(element_type: str, sizes: list[int]) -> str:
     return "ENTRY e { " + "  ".join(lines)
 
 
-def padded(
+def pad(
     element_type: str, sizes: list[int], combine: str, fill: str, starts: list[int], total: int
 ) -> str:
     """Return the parameters, each padded with `fill` to start at a place, combined."""
@@ -51,7 +51,7 @@ def padded(
     return f"{text}  ROOT r = {whole} copy({name}) }}"
 
 
-def selected(element_type: str, sizes: list[int], starts: list[int], total: int) -> str:
+def select(element_type: str, sizes: list[int], starts: list[int], total: int) -> str:
     """Return the parameters, each padded, chosen by comparisons of an iota with the starts."""
     text = parameters(element_type, sizes) + f"  f = {element_type}[] constant(1)\n"
     whole = f"{element_type}[{total}]"
@@ -90,10 +90,10 @@ def results(module: hlo.Module, seed: int) -> Any:
 @pytest.mark.parametrize("element_type", LOWEST)
 def test_a_concatenation_is_a_maximum_of_padded_arrays(element_type: str) -> None:
     sizes = [3, 4, 2]
-    before = hlo.parse(joined(element_type, sizes))
+    before = hlo.parse(join(element_type, sizes))
     for combine, fill in (("maximum", LOWEST), ("minimum", HIGHEST)):
         after = hlo.parse(
-            padded(element_type, sizes, combine, fill[element_type], [0, 3, 7], sum(sizes))
+            pad(element_type, sizes, combine, fill[element_type], [0, 3, 7], sum(sizes))
         )
         assert all(results(before, seed) == results(after, seed) for seed in range(5))
         verdict = equivalent(before, after, exact_arithmetic=True)
@@ -112,13 +112,13 @@ def test_a_concatenation_is_a_maximum_of_padded_arrays(element_type: str) -> Non
     ],
 )
 def test_other_paddings_are_not_proved(combine: str, fill: str, starts: list[int]) -> None:
-    before = hlo.parse(joined("f32", [3, 4]))
-    after = hlo.parse(padded("f32", [3, 4], combine, fill, starts, 7))
+    before = hlo.parse(join("f32", [3, 4]))
+    after = hlo.parse(pad("f32", [3, 4], combine, fill, starts, 7))
     assert any(results(before, seed) != results(after, seed) for seed in range(9))
     assert not isinstance(equivalent(before, after, exact_arithmetic=True), Proved)
 
 
-@pytest.mark.parametrize("seed", range(scaled(60)))
+@pytest.mark.parametrize("seed", range(scale(60)))
 def test_nothing_is_proved_that_joins_arrays_otherwise(seed: int) -> None:
     chance = random.Random(seed)
     element_type = chance.choice(["f32", "s32"])
@@ -129,10 +129,10 @@ def test_nothing_is_proved_that_joins_arrays_otherwise(seed: int) -> None:
         k = chance.randrange(len(sizes))
         starts[k] = chance.randint(0, total - sizes[k])
     texts = [
-        padded(element_type, sizes, "maximum", LOWEST[element_type], starts, total),
-        padded(element_type, sizes, "minimum", HIGHEST[element_type], starts, total),
-        selected(element_type, sizes, starts, total),
-        joined(element_type, sizes),
+        pad(element_type, sizes, "maximum", LOWEST[element_type], starts, total),
+        pad(element_type, sizes, "minimum", HIGHEST[element_type], starts, total),
+        select(element_type, sizes, starts, total),
+        join(element_type, sizes),
     ]
     before, after = map(hlo.parse, chance.sample(texts, 2))
     is_same = all(results(before, seed) == results(after, seed) for seed in range(6))

@@ -58,7 +58,7 @@ def test_functions_without_tables_are_not_looked_up(monkeypatch: pytest.MonkeyPa
     assert not calls
 
 
-def doubled(opcode: str, leaf: str, root: str, depth: int) -> hlo.Computation:
+def double_terms(opcode: str, leaf: str, root: str, depth: int) -> hlo.Computation:
     """A sum or product of ``2 ** depth`` equal terms: each one is combined with itself."""
     sums = [f"x{k} = f32[8] {opcode}(x{k - 1}, x{k - 1})" for k in range(1, depth + 1)]
     return hlo.parse(f"""ENTRY e {{ p = f32[8] parameter(0)  x0 = f32[8] {leaf}(p)
@@ -74,7 +74,7 @@ def test_terms_that_many_sums_or_products_share_are_visited_once(
     visits = calls_of(monkeypatch, fold_unions, "_combiner")
     terms = calls_of(monkeypatch, FormulaTable, "make")
     factors = calls_of(monkeypatch, reals, "float_value")
-    before, after = (doubled(opcode, leaf, root, depth) for leaf in ("sine", "cosine"))
+    before, after = (double_terms(opcode, leaf, root, depth) for leaf in ("sine", "cosine"))
     (result,) = compare_values(before, after)
     assert not result
     assert len(factors) < 1000 * depth

@@ -6,14 +6,14 @@ from importlib.metadata import version
 
 import pytest
 
-from benchmarks.found import FOLDER, HEAD, PAGE, body, interpreted, measured, shown
+from benchmarks.found import FOLDER, HEAD, PAGE, body, interpret, measure, number_text
 from benchmarks.found_cases import CASES, Case
 from indexing.execution import xla
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_interpreter_returns_the_value_of_the_semantics(case: Case) -> None:
-    assert interpreted(case) == ("any value" if case.value is None else shown(case.value))
+    assert interpret(case) == ("any value" if case.value is None else number_text(case.value))
 
 
 def test_every_program_is_a_case() -> None:
@@ -28,4 +28,4 @@ def test_the_page_is_what_xla_shows() -> None:
     if not line:
         pytest.skip("the page is of another version of jaxlib")
     assert head == HEAD
-    assert rest.partition("\n\n")[2] == body(measured())
+    assert rest.partition("\n\n")[2] == body(measure())

@@ -8,7 +8,7 @@ import pytest
 
 import hlo
 from benchmarks.found import FOLDER
-from benchmarks.hunt import finding, known
+from benchmarks.hunt import find_known, finding
 from benchmarks.hunt_programs import programs
 from indexing.equivalence.triage import BEFORE_PASSES, TriageClass, TriagedCase, last_pass
 from indexing.execution import xla
@@ -27,7 +27,7 @@ def test_a_finding_is_known_by_its_place_and_ops() -> None:
     text = (FOLDER / "nested_dynamic_slices.hlo").read_text()
 
     def name_of(kind: TriageClass, cause: str, text: str) -> str | None:
-        fault = known(TriagedCase("x", kind, cause, "", text))
+        fault = find_known(TriagedCase("x", kind, cause, "", text))
         return None if fault is None else fault.name
 
     assert name_of("wrong element", "pass `algsimp`", text) == "nested_dynamic_slices"
@@ -63,6 +63,6 @@ def test_a_known_fault_is_found_and_reduced(name: str) -> None:
         case = finding(name, longer, process)
     assert case is not None
     assert "negate" not in case.smallest
-    fault = known(case)
+    fault = find_known(case)
     assert fault is not None
     assert fault.name == name

@@ -73,7 +73,7 @@ def program(text: str) -> Module:
           ROOT r = f32[4,6] fusion(p), kind=kLoop, calls=f }}""")
 
 
-def computed(order: Iterable[Index], reads: Reads, shared: bool) -> np.ndarray:
+def compute(order: Iterable[Index], reads: Reads, shared: bool) -> np.ndarray:
     """Return the sums of what elements read, computed in an order, if shared over the operand."""
     operand = np.arange(24.0).reshape(SIZES) ** 2 + 1
     result = operand if shared else np.zeros(SIZES)
@@ -85,11 +85,11 @@ def computed(order: Iterable[Index], reads: Reads, shared: bool) -> np.ndarray:
 def is_safe(reads: Reads) -> bool:
     """Return True if a loop over the memory of its operand has the right result in each order."""
     points = list(np.ndindex(*SIZES))
-    right = computed(points, reads, shared=False)
+    right = compute(points, reads, shared=False)
     random = np.random.default_rng(0)
     orders = [points, points[::-1], *[list(random.permutation(points)) for _ in range(8)]]
     return all(
-        np.array_equal(computed([tuple(i) for i in order], reads, shared=True), right)
+        np.array_equal(compute([tuple(i) for i in order], reads, shared=True), right)
         for order in orders
     )
 

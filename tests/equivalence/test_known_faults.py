@@ -28,7 +28,7 @@ FOLDER: Final = Path(__file__).parent / "known_faults"
 SEEDS: Final = range(40)
 
 
-def clamped(start: Array, size: int, window: int) -> int:
+def clamp(start: Array, size: int, window: int) -> int:
     return int(np.clip(start, 0, size - window))
 
 
@@ -43,28 +43,28 @@ def correlation(x: Array, k: Array, low: int) -> Array:
     return np.array([[padded[:-1] * k[0, 0, 0] + padded[1:] * k[0, 0, 1]]])
 
 
-def sliced(x: Array, i: Array, j: Array) -> Array:
-    return x[clamped(i, 10, 4) :][clamped(j, 4, 1) :][:1]
+def slice_twice(x: Array, i: Array, j: Array) -> Array:
+    return x[clamp(i, 10, 4) :][clamp(j, 4, 1) :][:1]
 
 
-def sliced_once(x: Array, i: Array, j: Array) -> Array:
-    return x[clamped(clamped(i, 10, 1) + j, 10, 1) :][:1]
+def slice_once(x: Array, i: Array, j: Array) -> Array:
+    return x[clamp(clamp(i, 10, 1) + j, 10, 1) :][:1]
 
 
-def changed_at(x: Array, c: Array, start: int) -> Array:
+def change_at(x: Array, c: Array, start: int) -> Array:
     return np.concatenate([x[:start], c, x[start + 1 :]])
 
 
-def rolled(x: Array, u: Array, starts: tuple[Array, Array, Array], shift: Array) -> Array:
-    i, j, k = (clamped(s, size, 2) for s, size in zip(starts, x.shape, strict=True))
+def roll(x: Array, u: Array, starts: tuple[Array, Array, Array], shift: Array) -> Array:
+    i, j, k = (clamp(s, size, 2) for s, size in zip(starts, x.shape, strict=True))
     y = x.copy()
     y[i : i + 2, j : j + 2, k : k + 2] = u
-    return np.roll(y, -clamped(shift, 8, 4), axis=1)
+    return np.roll(y, -clamp(shift, 8, 4), axis=1)
 
 
 def shards(x: Array, starts: tuple[int, int]) -> Array:
     """The columns of two devices, three each."""
-    places = [clamped(np.asarray(start), 8, 3) for start in starts]
+    places = [clamp(np.asarray(start), 8, 3) for start in starts]
     return np.concatenate([x[:, start : start + 3] for start in places], axis=1)
 
 
@@ -97,15 +97,15 @@ FAULTS: Final = {
         element=(0, 0, 0),
         reads=((), ((0, 0, 0), (0, 0, 1))),
     ),
-    "nested_dynamic_slices": Fault(sliced, sliced_once, element=(0,)),
+    "nested_dynamic_slices": Fault(slice_twice, slice_once, element=(0,)),
     "nested_dynamic_updates": Fault(
-        lambda x, c, i, j: changed_at(x, c, clamped(i, 10, 4) + clamped(j, 4, 1)),
-        lambda x, c, i, j: changed_at(x, c, clamped(i + clamped(j, 4, 1), 10, 1)),
+        lambda x, c, i, j: change_at(x, c, clamp(i, 10, 4) + clamp(j, 4, 1)),
+        lambda x, c, i, j: change_at(x, c, clamp(i + clamp(j, 4, 1), 10, 1)),
         element=(2,),
     ),
     "rotated_starts": Fault(
-        lambda x, u, i, j, k, shift: rolled(x, u, (i, j, k), shift),
-        lambda x, u, i, j, k, shift: rolled(x, u, (shift, i, j), shift),
+        lambda x, u, i, j, k, shift: roll(x, u, (i, j, k), shift),
+        lambda x, u, i, j, k, shift: roll(x, u, (shift, i, j), shift),
         element=(1, 1, 1),
     ),
     "copies_around_bitcast": Fault(
@@ -115,8 +115,8 @@ FAULTS: Final = {
         reads=(((0, 0, 1),), ((1, 0, 1),)),  # 3 = 1 * 3 + 0 in [1,2,3], and 1 * 2 + 1 in [3,1,2]
     ),
     "partitioned_dynamic_slice": Fault(
-        lambda x, i: x[:, clamped(i, 8, 6) :][:, :6],
-        lambda x, i: shards(x, (clamped(i, 8, 3), 3 + clamped(i, 8, 3))),
+        lambda x, i: x[:, clamp(i, 8, 6) :][:, :6],
+        lambda x, i: shards(x, (clamp(i, 8, 3), 3 + clamp(i, 8, 3))),
         element=(0, 0),
     ),
 }

@@ -54,7 +54,7 @@ ENTRY e {{
     frontend_attributes={{{axes},{sharding("out_shardings", out)}}} }}"""
 
 
-def lowered(**borders: str) -> str:
+def lower(**borders: str) -> str:
     """Return the program as JAX lowers it: the mesh states the devices, a border the result."""
     stated = "sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate},"
     text = shardy(**borders).replace("num_partitions=4, ", "").replace(stated, "")
@@ -97,7 +97,7 @@ def test_shardy_gspmd_and_the_partition_are_one_program() -> None:
     assert proof(shardy(), gspmd())
     assert proof(shardy(), device())
     assert proof(gspmd(), device())
-    assert proof(lowered(), device())
+    assert proof(lower(), device())
     assert isinstance(equivalent(hlo.parse(shardy()), hlo.parse(device()), level="reads"), Proved)
 
 
@@ -131,7 +131,7 @@ def test_the_programs_compute_the_same() -> None:
 def test_another_exchange_differs(old: str, new: str) -> None:
     changed = device().replace(old, new)
     assert changed != device()
-    for before in (shardy(), gspmd(), lowered()):
+    for before in (shardy(), gspmd(), lower()):
         assert isinstance(equivalent(hlo.parse(before), hlo.parse(changed)), Differs)
 
 
@@ -139,7 +139,7 @@ def test_another_exchange_differs(old: str, new: str) -> None:
     "other",
     [
         shardy(entry='{"y"}, {"x"}'),
-        lowered(entry='{"y"}, {"x"}'),
+        lower(entry='{"y"}, {"x"}'),
         gspmd(entry="{devices=[2,2]<=[2,2]T(1,0)}"),
         gspmd(entry="{devices=[2,2]3,2,1,0}"),
     ],

@@ -16,7 +16,7 @@ import pytest
 import hlo
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved
-from tests.oracles import scaled
+from tests.oracles import scale
 
 COMBINERS: Final = {"add": (np.add, "0"), "maximum": (np.maximum, "-inf")}
 FUNCTIONS: Final = {"cosine": np.cos, "tanh": np.tanh, "negate": np.negative}
@@ -26,7 +26,7 @@ HEAD: Final = "".join(
 )
 
 
-def drawn(template: random.Random, free: random.Random, given: Any) -> tuple[str, Any]:
+def draw(template: random.Random, free: random.Random, given: Any) -> tuple[str, Any]:
     """Return a program as text, and its value for `given`; `free` draws the permutations."""
     lines: list[str] = []
     value, name = given, "p"
@@ -56,11 +56,11 @@ def drawn(template: random.Random, free: random.Random, given: Any) -> tuple[str
     return f"{HEAD}ENTRY e {{\n  {body}\n}}\n", value
 
 
-@pytest.mark.parametrize("seed", range(scaled(80)))
+@pytest.mark.parametrize("seed", range(scale(80)))
 def test_no_exchange_of_dimensions_is_proved_that_changes_values(seed: int) -> None:
     sizes = random.Random(seed).choice([(2, 2, 2), (3, 3), (2, 4, 2), (2, 2, 2, 2), (4, 4)])
     given = np.random.default_rng(seed).normal(size=sizes)
-    made = [drawn(random.Random(seed), random.Random(f"{seed} {k}"), given) for k in range(3)]
+    made = [draw(random.Random(seed), random.Random(f"{seed} {k}"), given) for k in range(3)]
     for (one, ours), (other, theirs) in combinations(made, 2):
         verdict = equivalent(hlo.parse(one), hlo.parse(other))
         is_same = np.allclose(ours, theirs, rtol=1e-9)

@@ -273,7 +273,9 @@ def meet(own: list[tuple[int, int]], other: list[tuple[int, int]], by: int) -> b
     return any(min(b, d) - max(a, c) >= by for a, b in own for c, d in other)
 
 
-def moved(program: str) -> Iterator[tuple[AssignedValue, list[AssignedValue], BufferAssignment]]:
+def move_arrays(
+    program: str,
+) -> Iterator[tuple[AssignedValue, list[AssignedValue], BufferAssignment]]:
     """Yield assignments in which one array is moved over the middle of another one.
 
     Yields:
@@ -310,7 +312,7 @@ PADDING = {("tpu_kv_cache_decode", "lt.2"), ("tpu_kv_cache_decode", "add.2")}
 def test_arrays_that_xla_keeps_alive_must_not_be_overwritten(program: str) -> None:
     module, ranges = hlo.load(DATA / f"{program}.hlo"), live_ranges(program)
     outcomes = Counter[tuple[bool, str]]()
-    for value, others, assignment in islice(moved(program), 0, None, 2):
+    for value, others, assignment in islice(move_arrays(program), 0, None, 2):
         shared = check_in_place(module, assignment)
         own = ranges[value.name, value.path]
         theirs = [ranges[other.name, other.path] for other in others]

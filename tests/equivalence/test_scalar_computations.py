@@ -35,7 +35,7 @@ COMPUTATIONS = {
 # fmt: on
 
 
-def mapped(computation: str, *, start: int, depth: int = 1) -> hlo.Module:
+def map_chain(computation: str, *, start: int, depth: int = 1) -> hlo.Module:
     """A slice from `start` of a map of the values of a chain of functions."""
     chain = [f"x{k} = f32[8] {('sine', 'cosine')[k % 2]}(x{k - 1})" for k in range(1, depth)]
     return hlo.parse(f"""HloModule m
@@ -48,7 +48,7 @@ def mapped(computation: str, *, start: int, depth: int = 1) -> hlo.Module:
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_elements_of_a_map_at_other_indices_differ(name: str) -> None:
-    before, same, other = (mapped(COMPUTATIONS[name], start=start) for start in (0, 0, 1))
+    before, same, other = (map_chain(COMPUTATIONS[name], start=start) for start in (0, 0, 1))
     assert equivalent(before, same)
     assert not equivalent(before, other)
 
@@ -56,6 +56,6 @@ def test_elements_of_a_map_at_other_indices_differ(name: str) -> None:
 @pytest.mark.parametrize("depth", range(MAX_TERM_DEPTH - 4, MAX_TERM_DEPTH + 2))
 def test_deep_formulas_of_a_map_at_other_indices_differ(depth: int) -> None:
     computation = "b = f32[] sine(a)  c = f32[] cosine(b)  ROOT r = f32[] sine(c)"
-    before, same, other = (mapped(computation, start=start, depth=depth) for start in (0, 0, 1))
+    before, same, other = (map_chain(computation, start=start, depth=depth) for start in (0, 0, 1))
     assert all(compare_values(before.entry, same.entry))
     assert not any(compare_values(before.entry, other.entry))

@@ -88,11 +88,11 @@ def test_equal_formulas_are_proved_in_either_form(monkeypatch: pytest.MonkeyPatc
     results = []
     equal = SharedFormulas.equal
 
-    def recorded(*arguments: object) -> bool:
+    def record(*arguments: object) -> bool:
         results.append(equal(*arguments))  # type: ignore[arg-type]
         return results[-1]
 
-    monkeypatch.setattr(SharedFormulas, "equal", recorded)
+    monkeypatch.setattr(SharedFormulas, "equal", record)
     for name, pair in EQUAL.items():
         before, after = map(program, pair)
         assert all(compare_values(before.entry, after.entry, exact_arithmetic=True)), name

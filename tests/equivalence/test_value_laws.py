@@ -35,7 +35,7 @@ INDICES = {  # laws of indices, which few random terms have: `test_values` has p
 }
 
 
-def counted(law: ValueLaw, uses: Counter[str]) -> ValueLaw:
+def count(law: ValueLaw, uses: Counter[str]) -> ValueLaw:
     def rewrite(algebra: Constructors, call: Application) -> Formula | None:
         result = law.rewrite(algebra, call)
         uses[law.name] += result is not None
@@ -48,7 +48,7 @@ def counted(law: ValueLaw, uses: Counter[str]) -> ValueLaw:
 def test_exact_laws_keep_every_bit(seed: int) -> None:
     """Random terms with laws have the values of the same terms without laws."""
     uses: Counter[str] = Counter()
-    laws = {opcode: [counted(law, uses) for law in each] for opcode, each in EXACT_LAWS.items()}
+    laws = {opcode: [count(law, uses) for law in each] for opcode, each in EXACT_LAWS.items()}
     table = FormulaTable()
     terms = RandomTerms(seed, FormulaAlgebra(table, laws=laws), FormulaAlgebra(table, laws={}))
     values = {}

@@ -136,7 +136,7 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     if term.kind == "constant":
         return np.full(next(iter(values.values())).shape, term.value)
     if term.kind in ("index", "choose"):
-        return _indexed(term, values, memo)
+        return _index(term, values, memo)
     assert term.kind == "apply", term
     opcode, attributes = term.head
     arguments = [value(each, values, memo) for each in term.arguments]
@@ -146,12 +146,12 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     if opcode == "sum":
         (_, factors), (_, constant) = attributes
         total = sum(f * a.astype(object) for f, a in zip(factors, arguments, strict=True))
-        return _wrapped(total + constant, term.type)
+        return _wrap(total + constant, term.type)
     if opcode == "product":
         total = np.ones(arguments[0].shape, object)
         for each in arguments:
             total = total * each.astype(object)
-        return _wrapped(total, term.type)
+        return _wrap(total, term.type)
     if opcode in ("maximum", "minimum", "clamp") and kind_of(term.type) == "float":
         return _extremum(opcode, arguments)
     function = function_of(opcode, attributes, term.type)
@@ -164,7 +164,7 @@ def _value(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     return np.asarray(evaluate(function, arguments, term.type))
 
 
-def _indexed(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
+def _index(term: Formula, values: Values, memo: dict[int, Array]) -> Array:
     """Values of an index, or of a choice by one: runtime variables are clamped terms."""
     (expr,) = term.index
     terms = {f"v{t.number}": t for t in term.children}
@@ -196,7 +196,7 @@ def _extremum(opcode: str, arguments: list[Array]) -> Array:
     return np.where((x == 0) & (y == 0), np.where(first, x, y), others).astype(x.dtype)
 
 
-def _wrapped(total: Array, element_type: str) -> Array:
+def _wrap(total: Array, element_type: str) -> Array:
     bits = ELEMENT_TYPES[element_type].bits
     unsigned = (total % (1 << bits)).astype(np.uint64)
     return unsigned.astype(np.dtype(f"u{bits // 8}")).view(dtype(element_type))

@@ -64,7 +64,7 @@ CALLS: Final = (
 # ---------------------------------------------------------------- equal programs
 
 
-def hinted(module: Module) -> str:
+def add_hints(module: Module) -> str:
     """Return the text with metadata at each instruction, and other configurations."""
     text = str(module)
     for number, instruction in enumerate(module.instructions):
@@ -86,7 +86,7 @@ def with_root(module: Module, more: Callable[[str, Shape], str]) -> str:
     return f"{head}{mark.removeprefix('ROOT ')}{line[:end]}\n  {added}{line[end:]}"
 
 
-def copied(name: str, shape: Shape) -> str:
+def copy_line(name: str, shape: Shape) -> str:
     return f"ROOT %hunt.copy = {shape} copy({name})"
 
 
@@ -103,11 +103,11 @@ def equal_to(module: Module, chance: random.Random) -> Module:
     kinds = ["hints", "copy", "reverse"] if isinstance(module.entry.root.shape, Shape) else [""]
     match chance.choice(kinds):
         case "copy":
-            return hlo.parse(with_root(module, copied))
+            return hlo.parse(with_root(module, copy_line))
         case "reverse":
             return hlo.parse(with_root(module, reversed_twice))
         case _:
-            return hlo.parse(hinted(module))
+            return hlo.parse(add_hints(module))
 
 
 # ---------------------------------------------------------------- executions
@@ -164,7 +164,7 @@ def sources(seed: int) -> list[tuple[Module, Module]]:
     ]
 
 
-def drawn(seed: int, count: int) -> Iterator[tuple[str, Module, Module]]:
+def draw_pairs(seed: int, count: int) -> Iterator[tuple[str, Module, Module]]:
     """Yield ``equal`` or the mutation, and two programs."""
     chance = random.Random(seed)
     made = 0
@@ -211,7 +211,7 @@ def hunt(seed: int, count: int) -> tuple[Counter[str], list[str]]:
     """Return the number of pairs by kind and verdict, and the false verdicts."""
     counts, false = Counter[str](), list[str]()
     counts["XLA executed"] = 0
-    for number, (name, before, after) in enumerate(drawn(seed, count)):
+    for number, (name, before, after) in enumerate(draw_pairs(seed, count)):
         verdict = equivalent(before, after)
         kind = "equal" if name == "equal" else "mutant"
         counts[f"{kind}: {type(verdict).__name__}"] += 1

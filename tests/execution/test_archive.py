@@ -31,11 +31,11 @@ def npy(header: str, data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
 
 
-def described(shape: str, element_type: str = "'<f4'") -> str:
+def describe(shape: str, element_type: str = "'<f4'") -> str:
     return f"{{'descr': {element_type}, 'fortran_order': False, 'shape': {shape}}}"
 
 
-def zipped(member: bytes, method: int = zipfile.ZIP_STORED) -> bytes:
+def zip_member(member: bytes, method: int = zipfile.ZIP_STORED) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as file:
         file.writestr("in0.npy", member)
@@ -47,20 +47,20 @@ def read(path: Path, content: bytes, max_bytes: int = 1 << 20) -> archive.RunInp
     return archive.read(str(path), ENTRY, 1, 0, max_bytes)
 
 
-GOOD = npy(described("(5, 7)"), ARRAY.tobytes())
+GOOD = npy(describe("(5, 7)"), ARRAY.tobytes())
 
 # fmt: off
 INCONSISTENT = [
     # header                                              message
-    (described("(1000000, 1000000)"),                     "claims 4000000000000 bytes, the file holds 140"),
-    (described("(5, 8)"),                                 "claims 160 bytes, the file holds 140"),
-    (described("(-5, -7)"),                               "claims 140 bytes, the file holds 140"),
-    (described("(5, 7)", "'<f8'"),                        "claims 280 bytes, the file holds 140"),
-    (described("(9223372036854775807, 9223372036854775807)", "'S0'"), "claims 0 bytes, the file holds 140"),
-    (described("(5, 7)", "'O'"),                          "in0 has dtype object, expected float32"),
-    (described("(5, 7)", "'no type'"),                    INVALID),
-    (described("(5, 7)", "((((" * 40),                    INVALID),
-    (described("((5, 7)"),                                INVALID),
+    (describe("(1000000, 1000000)"),                     "claims 4000000000000 bytes, the file holds 140"),
+    (describe("(5, 8)"),                                 "claims 160 bytes, the file holds 140"),
+    (describe("(-5, -7)"),                               "claims 140 bytes, the file holds 140"),
+    (describe("(5, 7)", "'<f8'"),                        "claims 280 bytes, the file holds 140"),
+    (describe("(9223372036854775807, 9223372036854775807)", "'S0'"), "claims 0 bytes, the file holds 140"),
+    (describe("(5, 7)", "'O'"),                          "in0 has dtype object, expected float32"),
+    (describe("(5, 7)", "'no type'"),                    INVALID),
+    (describe("(5, 7)", "((((" * 40),                    INVALID),
+    (describe("((5, 7)"),                                INVALID),
     ("-" * 9000 + "1",                                    INVALID),
     ("(" * 9000,                                          INVALID),
     ("[]",                                                INVALID),
@@ -74,7 +74,7 @@ INCONSISTENT = [
 def test_a_header_that_contradicts_the_contents_is_an_error(
     header: str, message: str, method: int, tmp_path: Path
 ) -> None:
-    content = zipped(npy(header, ARRAY.tobytes()), method)
+    content = zip_member(npy(header, ARRAY.tobytes()), method)
     tracemalloc.start()
     try:
         with pytest.raises(ExecutionError, match=message) as caught:
@@ -87,11 +87,11 @@ def test_a_header_that_contradicts_the_contents_is_an_error(
 
 def test_a_single_array_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(ExecutionError, match=INVALID):
-        read(tmp_path / "in.npz", npy(described("(1000000000000,)")))
+        read(tmp_path / "in.npz", npy(describe("(1000000000000,)")))
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
-    bomb = zipped(npy(described("(16777216,)", "'|u1'"), bytes(1 << 24)), zipfile.ZIP_DEFLATED)
+    bomb = zip_member(npy(describe("(16777216,)", "'|u1'"), bytes(1 << 24)), zipfile.ZIP_DEFLATED)
     assert len(bomb) < 1 << 15
     tracemalloc.start()
     try:
@@ -108,8 +108,8 @@ def test_a_member_that_claims_to_be_larger_than_it_is_is_an_error(
     method: int, tmp_path: Path
 ) -> None:
     """The size in the directory of the archive, and that in the header of the array, agree."""
-    member = npy(described("(1000, 1000)"), ARRAY.tobytes())
-    content = zipped(member, method)
+    member = npy(describe("(1000, 1000)"), ARRAY.tobytes())
+    content = zip_member(member, method)
     claimed = struct.pack("<L", len(member) - ARRAY.nbytes + 4_000_000)
     assert content.count(struct.pack("<L", len(member))) >= 2
     content = content.replace(struct.pack("<L", len(member)), claimed)
@@ -119,7 +119,7 @@ def test_a_member_that_claims_to_be_larger_than_it_is_is_an_error(
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_every_mutant_of_an_archive_is_read_or_is_an_error(method: int, tmp_path: Path) -> None:
-    good, draw, errors = zipped(GOOD, method), random.Random(14), 0
+    good, draw, errors = zip_member(GOOD, method), random.Random(14), 0
     assert np.array_equal(read(tmp_path / "in.npz", good).inputs[0], ARRAY)
     for _ in range(600):
         mutant = bytearray(good)
@@ -136,10 +136,10 @@ def test_every_mutant_of_an_archive_is_read_or_is_an_error(method: int, tmp_path
 def test_every_mutant_of_a_header_is_read_or_is_an_error(tmp_path: Path) -> None:
     draw, letters = random.Random(15), "(){}[],:'\"\\-0123456789<fiVO|L\n \x00é#"
     for _ in range(600):
-        header = list(described("(5, 7)"))
+        header = list(describe("(5, 7)"))
         for _ in range(draw.randint(1, 3)):
             header[draw.randrange(len(header))] = draw.choice(letters)
-        content = zipped(npy("".join(header), ARRAY.tobytes()))
+        content = zip_member(npy("".join(header), ARRAY.tobytes()))
         with suppress(ExecutionError):  # any other exception fails the test
             assert read(tmp_path / "in.npz", content).inputs[0].nbytes == ARRAY.nbytes
 

@@ -38,7 +38,7 @@ increment {{
 """
 
 
-def nested(innermost: str, level: str, entry: str, depth: int) -> Module:
+def nest_calls(innermost: str, level: str, entry: str, depth: int) -> Module:
     """A module of computations ``f0`` to ``f<depth>``; each calls the one before, ``@``."""
     levels = [f"f{k} {{ {level.replace('@', f'f{k - 1}')} }}" for k in range(1, depth + 1)]
     last = f"ENTRY e {{ {entry.replace('@', f'f{depth}')} }}"
@@ -51,30 +51,30 @@ NEGATED_SCALAR = f"f0 {{ {SCALAR} ROOT r = f32[] negate(p) }}"
 
 def fusions(depth: int) -> Module:
     level = f"{ARRAY} ROOT r = f32[3] fusion(p), kind=kLoop, calls=@"
-    return nested(NEGATED_ARRAY, level, level, depth)
+    return nest_calls(NEGATED_ARRAY, level, level, depth)
 
 
 def calls(depth: int) -> Module:
     level = f"{SCALAR} ROOT r = f32[] call(p), to_apply=@"
     entry = f"{ARRAY} ROOT r = f32[3] map(p), dimensions={{0}}, to_apply=@"
-    return nested(NEGATED_SCALAR, level, entry, depth)
+    return nest_calls(NEGATED_SCALAR, level, entry, depth)
 
 
 def maps(depth: int) -> Module:
     level = f"{SCALAR} ROOT r = f32[] map(p), dimensions={{}}, to_apply=@"
     entry = f"{ARRAY} ROOT r = f32[3] map(p), dimensions={{0}}, to_apply=@"
-    return nested(NEGATED_SCALAR, level, entry, depth)
+    return nest_calls(NEGATED_SCALAR, level, entry, depth)
 
 
 def reductions(depth: int) -> Module:
     level = f"{PAIR} ROOT r = f32[] reduce(p, q), dimensions={{}}, to_apply=@"
-    return nested(f"f0 {{ {PAIR} ROOT r = f32[] add(p, q) }}", level, level, depth)
+    return nest_calls(f"f0 {{ {PAIR} ROOT r = f32[] add(p, q) }}", level, level, depth)
 
 
 def conditionals(depth: int) -> Module:
     taken = "conditional(b, p, p), true_computation=@, false_computation=f0"
     level = f"{ARRAY} b = pred[] constant(true) ROOT r = f32[3] {taken}"
-    return nested(NEGATED_ARRAY, level, level, depth)
+    return nest_calls(NEGATED_ARRAY, level, level, depth)
 
 
 def loops(depth: int) -> Module:
@@ -86,13 +86,13 @@ def loops(depth: int) -> Module:
         f"w = {STATE} while(t), condition=first, body=@ "
         "ROOT r = f32[3] get-tuple-element(w), index=1"
     )
-    return nested(CONDITION + innermost, level, entry, depth)
+    return nest_calls(CONDITION + innermost, level, entry, depth)
 
 
 def asynchronous_calls(depth: int) -> Module:
     start = "s = ((f32[3]), f32[3]) async-start(p), calls=@"
     level = f"{ARRAY} {start} ROOT r = f32[3] async-done(s)"
-    return nested(NEGATED_ARRAY, level, level, depth)
+    return nest_calls(NEGATED_ARRAY, level, level, depth)
 
 
 KINDS = [fusions, calls, maps, conditionals, loops, asynchronous_calls]

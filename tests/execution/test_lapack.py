@@ -15,7 +15,7 @@ from tests.execution.arrays import f32
 SIZES = {"s": ("f32", np.float32, 1e-5), "d": ("f64", np.float64, 1e-12)}
 
 
-def called(target: str, out: str, inputs: list[Any], config: str = "") -> Any:
+def call(target: str, out: str, inputs: list[Any], config: str = "") -> Any:
     """Return the results of a custom call; ``T`` in `out` is the type of the routine's letter."""
     kind, dtype, _ = SIZES[target[0]]
     kinds = [f"{kind}[{','.join(map(str, array.shape))}]" for array in inputs]
@@ -36,23 +36,23 @@ def matrices(*shape: int) -> Any:
 def test_potrf(letter: str) -> None:
     a = matrices(2, 4, 4)
     a = a @ a.swapaxes(-1, -2) + 4 * np.eye(4)
-    factor, info = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 76 : ui8")
+    factor, info = call(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 76 : ui8")
     low = np.tril(factor)
     np.testing.assert_allclose(low @ low.swapaxes(-1, -2), a, rtol=SIZES[letter][2])
     assert info.tolist() == [0, 0]
-    upper, _ = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 85 : ui8")
+    upper, _ = call(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 85 : ui8")
     np.testing.assert_allclose(np.triu(upper).swapaxes(-1, -2), low, rtol=SIZES[letter][2])
 
 
 def test_without_scipy_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.linalg", None)
     with pytest.raises(hlo.HloError, match="requires scipy, which is not installed") as caught:
-        called("spotrf", "(T[4,4], s32[])", [np.eye(4)], "uplo = 76 : ui8")
+        call("spotrf", "(T[4,4], s32[])", [np.eye(4)], "uplo = 76 : ui8")
     assert caught.value.help == "pip install 'hlo-indexing[lapack]'"
 
 
 def test_potrf_reports_a_minor_that_is_not_positive() -> None:
-    _, info = called("dpotrf", "(T[2,2], s32[])", [np.diag([1.0, -1.0])], "uplo = 76 : ui8")
+    _, info = call("dpotrf", "(T[2,2], s32[])", [np.diag([1.0, -1.0])], "uplo = 76 : ui8")
     assert int(info) == 2
 
 
@@ -65,7 +65,7 @@ def test_trsm(side: str, uplo: str, trans: str, diag: str) -> None:
     b = matrices(3, 2) if side == "L" else matrices(2, 3)
     letters = {"side": side, "uplo": uplo, "trans_x": trans, "diag": diag}
     config = ", ".join(f"{name} = {ord(letter)} : ui8" for name, letter in letters.items())
-    (x,) = called("dtrsm", f"T[{b.shape[0]},{b.shape[1]}]", [a, b], config)
+    (x,) = call("dtrsm", f"T[{b.shape[0]},{b.shape[1]}]", [a, b], config)
     triangle = np.tril(a) if uplo == "L" else np.triu(a)
     if diag == "U":
         np.fill_diagonal(triangle, 1)
@@ -75,7 +75,7 @@ def test_trsm(side: str, uplo: str, trans: str, diag: str) -> None:
 
 def test_getrf_counts_rows_from_one() -> None:
     a = matrices(4, 3)
-    factors, pivots, info = called("dgetrf", "(T[4,3], s32[3], s32[])", [a])
+    factors, pivots, info = call("dgetrf", "(T[4,3], s32[3], s32[])", [a])
     low, up = np.tril(factors, -1) + np.eye(4, 3), np.triu(factors[:3])
     order = list(range(4))
     for k, pivot in enumerate(pivots):
@@ -86,8 +86,8 @@ def test_getrf_counts_rows_from_one() -> None:
 
 def test_geqrf_and_orgqr() -> None:
     a = matrices(4, 3)
-    factors, scales = called("dgeqrf", "(T[4,3], T[3])", [a])
-    (q,) = called("dorgqr", "T[4,3]", [factors, scales])
+    factors, scales = call("dgeqrf", "(T[4,3], T[3])", [a])
+    (q,) = call("dorgqr", "T[4,3]", [factors, scales])
     np.testing.assert_allclose(q @ np.triu(factors[:3]), a, rtol=1e-12)
     np.testing.assert_allclose(q.T @ q, np.eye(3), atol=1e-14)
 
@@ -95,7 +95,7 @@ def test_geqrf_and_orgqr() -> None:
 def test_gesdd() -> None:
     a = matrices(4, 3)
     out = "(T[4,3], T[3], T[4,3], T[3,3], s32[])"
-    _, values, left, right, info = called("dgesdd", out, [a], "mode = 83 : ui8")
+    _, values, left, right, info = call("dgesdd", out, [a], "mode = 83 : ui8")
     np.testing.assert_allclose(left @ np.diag(values) @ right, a, rtol=1e-12)
     assert int(info) == 0
 
@@ -104,7 +104,7 @@ def test_syevd() -> None:
     a = matrices(2, 3, 3)
     a = a + a.swapaxes(-1, -2)
     out = "(T[2,3,3], T[2,3], s32[2])"
-    vectors, values, _ = called("dsyevd", out, [a], "mode = 86 : ui8, uplo = 76 : ui8")
+    vectors, values, _ = call("dsyevd", out, [a], "mode = 86 : ui8, uplo = 76 : ui8")
     np.testing.assert_allclose(a @ vectors, vectors * values[:, None, :], atol=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_geev() -> None:
     a = matrices(4, 4)
     out = "(T[4], T[4], c128[4,4], c128[4,4], s32[])"
     config = "compute_left = 86 : ui8, compute_right = 86 : ui8"
-    real, imaginary, left, right, _ = called("dgeev", out, [a], config)
+    real, imaginary, left, right, _ = call("dgeev", out, [a], config)
     values = real + 1j * imaginary
     assert np.abs(imaginary).max() > 0  # there are conjugate pairs
     np.testing.assert_allclose(a @ right, right * values, atol=1e-12)
@@ -121,16 +121,16 @@ def test_geev() -> None:
 
 def test_gehrd_sytrd_geqp3_and_gtsv() -> None:
     a = matrices(4, 4)
-    reduced, scales, _ = called("dgehrd", "(T[4,4], T[3], s32[])", [a], "low = 1, high = 4")
+    reduced, scales, _ = call("dgehrd", "(T[4,4], T[3], s32[])", [a], "low = 1, high = 4")
     h = np.triu(reduced, -1)
     np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(h)), _eigenvalues(a), atol=1e-12)
     assert scales.shape == (3,)
     s = a + a.T
-    _, d, e, _, _ = called("dsytrd", "(T[4,4], T[4], T[3], T[3], s32[])", [s], "uplo = 76 : ui8")
+    _, d, e, _, _ = call("dsytrd", "(T[4,4], T[4], T[3], T[3], s32[])", [s], "uplo = 76 : ui8")
     t = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
     np.testing.assert_allclose(np.linalg.eigvalsh(t), np.linalg.eigvalsh(s), atol=1e-12)
     low, diagonal, up, b = matrices(4), matrices(4) + 5, matrices(4), matrices(4, 2)
-    *_, x, info = called("dgtsv", "(T[4], T[4], T[4], T[4,2], s32[])", [low, diagonal, up, b])
+    *_, x, info = call("dgtsv", "(T[4], T[4], T[4], T[4,2], s32[])", [low, diagonal, up, b])
     t = np.diag(diagonal) + np.diag(up[:-1], 1) + np.diag(low[1:], -1)
     np.testing.assert_allclose(t @ x, b, rtol=1e-12)
     assert int(info) == 0

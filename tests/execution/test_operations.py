@@ -159,13 +159,13 @@ def test_devices_that_the_system_does_not_start_are_an_error(
     )
     start = Thread.start
 
-    def limited(thread: Thread) -> None:
+    def limit(thread: Thread) -> None:
         if sum(each.daemon for each in enumerate_threads()) >= before + 3:
             raise RuntimeError("can't start new thread")
         start(thread)
 
     before = sum(each.daemon for each in enumerate_threads())
-    monkeypatch.setattr(Thread, "start", limited)
+    monkeypatch.setattr(Thread, "start", limit)
     with pytest.raises(ExecutionError, match=r"no thread for device 3 of 8: can't start"):
         run(module, [np.zeros(2, np.float32)], replicas=8)
 

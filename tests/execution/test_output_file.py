@@ -202,10 +202,10 @@ def test_a_failed_write_leaves_only_the_old_file(
     target = folder / "out.npz"
     target.write_text("old")
 
-    def broken(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(np, "savez", broken)
+    monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(OSError, match="no room"):
         archive.write(str(target), {"out0": np.ones(1)})
     assert target.read_text() == "old"

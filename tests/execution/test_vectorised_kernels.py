@@ -150,14 +150,14 @@ def test_a_sort_is_stable_for_any_comparator(
         left, right = (a * 10 + c, b * 10 + d) if by_both else (a, b)
         return left > right if is_descending else left < right
 
-    def compared(one: tuple[int, int], other: tuple[int, int]) -> int:
+    def compare(one: tuple[int, int], other: tuple[int, int]) -> int:
         if before(one[0], other[0], one[1], other[1]):
             return -1
         return 1 if before(other[0], one[0], other[1], one[1]) else 0
 
     columns = [np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1)]
     order = sort.merge_sorted(columns, before)
-    by_pair: Any = cmp_to_key(compared)
+    by_pair: Any = cmp_to_key(compare)
     expected = sorted(range(len(pairs)), key=lambda k: by_pair(pairs[k]))
     assert order.tolist() == expected
 
@@ -216,12 +216,12 @@ def test_reduce_at_applies_updates_in_order(updates: list[tuple[int, int]], how:
 
 
 def test_reduce_at_updates_several_arrays_together() -> None:
-    def swapped(a: Array, b: Array, x: Array, y: Array) -> Any:
+    def swap(a: Array, b: Array, x: Array, y: Array) -> Any:
         return b + x, a + y
 
     out = [np.array([1, 2]), np.array([10, 20])]
     reductions.reduce_at(
-        swapped, out, np.array([0, 0, 1]), [np.array([100, 200, 300]), np.array([5, 6, 7])]
+        swap, out, np.array([0, 0, 1]), [np.array([100, 200, 300]), np.array([5, 6, 7])]
     )
     assert [array.tolist() for array in out] == [[206, 320], [116, 9]]
 
@@ -249,7 +249,7 @@ def test_overlapping_windows_are_scattered_in_order() -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
-def gathered(x: Array, starts: Array, sizes: Sequence[int]) -> Array:
+def gather(x: Array, starts: Array, sizes: Sequence[int]) -> Array:
     """Return slices at clamped start indices, one for each vector of the last dimension."""
     out = np.empty((*starts.shape[:-1], *sizes), x.dtype)
     for index in np.ndindex(*starts.shape[:-1]):
@@ -271,7 +271,7 @@ def test_a_gather_returns_a_batch_of_clamped_slices(kind: str) -> None:
     starts = random.integers(0 if kind == "u8" else -3, 9, (2, 3, 2)).astype(dtype)
     x = random.standard_normal((7, 5)).astype(np.float32)
     (actual,) = run(hlo.parse(text), [x, starts])
-    np.testing.assert_array_equal(actual, gathered(x, starts, (4, 2)))
+    np.testing.assert_array_equal(actual, gather(x, starts, (4, 2)))
 
 
 # ---------------------------------------------------------------- comparators

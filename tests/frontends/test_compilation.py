@@ -48,7 +48,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def named(module: Any) -> list[str]:
+def parameter_names(module: Any) -> list[str]:
     return [parameter.name for parameter in module.entry.parameters]
 
 
@@ -75,7 +75,7 @@ def as_compiled() -> Any:
 @pytest.mark.parametrize("make", [as_jaxpr, as_traced, as_lowered, as_exported])
 def test_what_jax_makes_of_a_function_is_taken_as_it_is(make: Callable[[], Any]) -> None:
     module = indexing.from_jax(make())
-    assert named(module) == NAMES
+    assert parameter_names(module) == NAMES
     params = {"w": np.ones((5, 7), np.float32), "b": np.arange(7, dtype=np.float32)}
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
     (result,) = run(module, [params["b"], params["w"], x, np.int32(0)])
@@ -85,8 +85,8 @@ def test_what_jax_makes_of_a_function_is_taken_as_it_is(make: Callable[[], Any])
 
 
 def test_a_compiled_function_has_one_module() -> None:
-    assert named(indexing.from_jax(as_compiled(), stage="optimized")) == NAMES
-    assert named(indexing.from_jax(as_compiled())) == NAMES
+    assert parameter_names(indexing.from_jax(as_compiled(), stage="optimized")) == NAMES
+    assert parameter_names(indexing.from_jax(as_compiled())) == NAMES
     with pytest.raises(ValueError, match=r"only the module of stage 'optimized'.*'lowered'"):
         indexing.from_jax(as_compiled(), stage="lowered")
     with pytest.raises(ValueError, match="target 'cpu'"):
@@ -107,7 +107,10 @@ def test_an_exported_function_keeps_to_its_platforms() -> None:
 
 @pytest.mark.parametrize("target", ["tpu:v5e:2x2", "gpu:H100", "gpu:MI300", "cpu"])
 def test_lowering_needs_no_compiler_of_the_target(target: str) -> None:
-    assert named(indexing.from_jax(layer, *ARGUMENTS, target=target, stage="lowered")) == NAMES
+    assert (
+        parameter_names(indexing.from_jax(layer, *ARGUMENTS, target=target, stage="lowered"))
+        == NAMES
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,11 +186,11 @@ def test_the_second_question_is_answered_from_the_cache(
     started: list[object] = []
     start = compilation._run
 
-    def counted(*arguments: Any) -> Any:
+    def count(*arguments: Any) -> Any:
         started.append(arguments)
         return start(*arguments)
 
-    monkeypatch.setattr(compilation, "_run", counted)
+    monkeypatch.setattr(compilation, "_run", count)
     assert compile_for(request()) == first
     assert not started
     Path("helper.py").write_text("FACTOR = 3\n")  # a module that the program imports
@@ -276,14 +279,14 @@ def test_a_mesh_over_which_no_argument_is_sharded_is_an_error() -> None:
     mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
     spec = jax.sharding.PartitionSpec("x", "y")
 
-    def constrained(x: Any) -> Any:
+    def constrain(x: Any) -> Any:
         sharding = jax.sharding.NamedSharding(mesh, spec)
         return jax.lax.with_sharding_constraint(2 * x, sharding)
 
-    def mapped(x: Any) -> Any:
+    def map_shards(x: Any) -> Any:
         return jax.shard_map(lambda y: 2 * y, mesh=mesh, in_specs=spec, out_specs=spec)(x)
 
-    for function in (constrained, mapped):
+    for function in (constrain, map_shards):
         with pytest.raises(CompilationError, match=r"a mesh of 4 devices.*lowers it for 1.*in_sha"):
             indexing.from_jax(function, SHAPE, target="cpu")
         sharded = jax.ShapeDtypeStruct(
@@ -309,7 +312,7 @@ TPU: Final = ["tpu:v4:2x2x1", "tpu:v5e:2x2", "tpu:v5p:2x2x1", "tpu:v6e:2x2"]
 GPU: Final = ["gpu:V100", "gpu:A100", "gpu:H100", "gpu:B200"]
 
 
-def needed(target: str) -> None:
+def require_target(target: str) -> None:
     if target.startswith("tpu"):
         pytest.importorskip("libtpu", reason="needs libtpu, to compile for TPUs")
     else:
@@ -319,9 +322,9 @@ def needed(target: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [*TPU, *GPU])
 def test_modules_of_each_target_have_the_maps_of_the_program(target: str) -> None:
-    needed(target)
+    require_target(target)
     module = indexing.from_jax(layer, *ARGUMENTS, target=target, stage="optimized")
-    assert named(module) == NAMES
+    assert parameter_names(module) == NAMES
     assert hlo.verify(module) == []
     expected = indexing.to_parameters(indexing.from_jax(layer, *ARGUMENTS).entry.root)
     answer = indexing.to_parameters(module.entry.root)
@@ -332,7 +335,7 @@ def test_modules_of_each_target_have_the_maps_of_the_program(target: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["tpu:v5e:2x2", "gpu:H100:4"])
 def test_devices_of_a_mesh_become_those_of_the_target(target: str) -> None:
-    needed(target)
+    require_target(target)
     mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
     spec = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", "y"))
     x = jax.ShapeDtypeStruct((512, 512), jnp.bfloat16, sharding=spec)
@@ -344,7 +347,7 @@ def test_devices_of_a_mesh_become_those_of_the_target(target: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["tpu:v5e:2x2", "gpu:H100"])
 def test_every_pass_of_a_target_leaves_a_dump(target: str) -> None:
-    needed(target)
+    require_target(target)
     folder = indexing.from_jax(layer, *ARGUMENTS, target=target, stage="passes")
     assert len(list(folder.glob("module_*.after_*.before_*.txt"))) > 10
 
@@ -352,7 +355,7 @@ def test_every_pass_of_a_target_leaves_a_dump(target: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["tpu:v5e:2x2", "gpu:H100"])
 def test_memory_that_the_target_lacks_is_an_error_of_xla(target: str) -> None:
-    needed(target)
+    require_target(target)
 
     def large(x: Any) -> Any:
         return jnp.sort(jnp.cumsum(jnp.broadcast_to(x, (1 << 18, 1 << 18)), 0), 1)

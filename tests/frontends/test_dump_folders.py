@@ -47,7 +47,7 @@ def test_other_names_are_no_dumps_of_modules(name: str) -> None:
     assert DumpName.of(name) is None
 
 
-def filled(folder: Path) -> Path:
+def fill(folder: Path) -> Path:
     for name in MODULES:
         (folder / name).write_text(TEXT)
     for name, text in OTHERS.items():
@@ -56,7 +56,7 @@ def filled(folder: Path) -> Path:
 
 
 def test_reports_and_code_of_a_dump_are_skipped_and_counted(tmp_path: Path) -> None:
-    listed = module_files(str(filled(tmp_path)))
+    listed = module_files(str(fill(tmp_path)))
     assert sorted(map(os.path.basename, listed.files)) == sorted(MODULES)
     assert listed.stages == {"passes": 2, "before_optimizations": 1, "after_optimizations": 2}
     assert listed.skipped.total() == len(OTHERS)
@@ -65,7 +65,7 @@ def test_reports_and_code_of_a_dump_are_skipped_and_counted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("stage", ["before_optimizations", "passes", "after_optimizations"])
 def test_a_stage_selects_dumps(stage: str, tmp_path: Path) -> None:
-    (filled(tmp_path) / "other.hlo").write_text(TEXT)
+    (fill(tmp_path) / "other.hlo").write_text(TEXT)
     listed = module_files(str(tmp_path), stage)  # type: ignore[arg-type]
     names = {os.path.basename(file) for file in listed.files}
     assert names == {name for name, each in MODULES.items() if each == stage}
@@ -176,13 +176,13 @@ def test_patterns_match_names_or_paths(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(TEXT)
 
-    def selected(*patterns: str) -> list[str]:
+    def select(*patterns: str) -> list[str]:
         files = module_files(str(tmp_path), patterns=patterns).files
         return [os.path.relpath(file, tmp_path) for file in files]
 
-    assert selected("m*") == ["a/m.hlo", "b/m.hlo"]
-    assert selected("b/*") == ["b/m.hlo", "b/n.hlo"]
-    assert selected("a/*", "n.hlo") == ["a/m.hlo", "b/n.hlo"]
+    assert select("m*") == ["a/m.hlo", "b/m.hlo"]
+    assert select("b/*") == ["b/m.hlo", "b/n.hlo"]
+    assert select("a/*", "n.hlo") == ["a/m.hlo", "b/n.hlo"]
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -52,13 +52,13 @@ def test_the_module_after_decides(
 ) -> None:
     requests: list[CompilationRequest] = []
 
-    def compiled(request: CompilationRequest, **_: Any) -> Compiled:
+    def compile_again(request: CompilationRequest, **_: Any) -> Compiled:
         requests.append(request)
         answer = Compiled(tmp_path, "m")
         answer.path.write_text(after)
         return answer
 
-    monkeypatch.setattr(layout_trials, "compile_for", compiled)
+    monkeypatch.setattr(layout_trials, "compile_for", compile_again)
     trial = trial_of(hlo.parse(BEFORE), REQUEST)
     assert [each.layouts for each in requests] == [(RequestedLayout(False, 0, "{0,1}"),)]
     (tried,) = trial.tried

@@ -30,11 +30,11 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules.pop(name, None)
 
 
-def printed(tree: Any) -> Any:
+def print_leaves(tree: Any) -> Any:
     if isinstance(tree, list):
-        return [printed(each) for each in tree]
+        return [print_leaves(each) for each in tree]
     if isinstance(tree, dict):
-        return {key: printed(each) for key, each in tree.items()}
+        return {key: print_leaves(each) for key, each in tree.items()}
     return tree if tree is None or isinstance(tree, bool | int | float) else str(tree)
 
 
@@ -49,7 +49,7 @@ def printed(tree: Any) -> Any:
     ],
 )
 def test_shapes_are_read_as_hlo_or_json(text: str, expected: Any) -> None:
-    assert printed(shape_trees(text)) == expected
+    assert print_leaves(shape_trees(text)) == expected
 
 
 @pytest.mark.parametrize(

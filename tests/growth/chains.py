@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from tests.growth.programs import ADD, ZERO, chain, chained, construct, module
+from tests.growth.programs import ADD, ZERO, add_chain, chain, construct, module
 
 
-@chained("f32[8] parameter(0)")
+@add_chain("f32[8] parameter(0)")
 def elementwise_ops(_: int, x: str) -> str:
     return f"f32[8] negate({x})"
 
 
-@chained("f32[8] parameter(0)")
+@add_chain("f32[8] parameter(0)")
 def sums_with_themselves(_: int, x: str) -> str:
     return f"f32[8] add({x}, {x})"
 
 
-@chained("f32[3] parameter(0)")
+@add_chain("f32[3] parameter(0)")
 def sums_of_parameters(k: int, x: str) -> str:
     return f"p{k} = f32[3] parameter({k + 1}); f32[3] add({x}, p{k})"
 
@@ -32,12 +32,12 @@ def sums_of_slices(n: int) -> str:
     )
 
 
-@chained("f32[3] parameter(0)")
+@add_chain("f32[3] parameter(0)")
 def sums_of_constants(k: int, x: str) -> str:
     return f"c{k} = f32[3] constant({{1, 2, {k}}}); f32[3] add({x}, c{k})"
 
 
-@chained("f32[4,6] parameter(0)")
+@add_chain("f32[4,6] parameter(0)")
 def layers(k: int, x: str) -> str:
     once = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     return (
@@ -46,19 +46,19 @@ def layers(k: int, x: str) -> str:
     )
 
 
-@chained("f32[2,3,5] parameter(0)")
+@add_chain("f32[2,3,5] parameter(0)")
 def transposes(k: int, x: str) -> str:
     shapes = ["f32[2,3,5]", "f32[5,2,3]", "f32[3,5,2]"]
     return f"{shapes[(k + 1) % 3]} transpose({x}), dimensions={{2,0,1}}"
 
 
-@chained("f32[6,35] parameter(0)")
+@add_chain("f32[6,35] parameter(0)")
 def reshapes(k: int, x: str) -> str:
     shapes = ["f32[6,35]", "f32[210]", "f32[10,21]", "f32[7,5,6]"]
     return f"{shapes[(k + 1) % 4]} reshape({x})"
 
 
-@chained("f32[210] parameter(0)")
+@add_chain("f32[210] parameter(0)")
 def reshapes_and_transposes(k: int, x: str) -> str:
     shapes = [("f32[6,35]", "f32[35,6]"), ("f32[10,21]", "f32[21,10]")]
     return (
@@ -67,7 +67,7 @@ def reshapes_and_transposes(k: int, x: str) -> str:
     )
 
 
-@chained("f32[210] parameter(0)")
+@add_chain("f32[210] parameter(0)")
 def reshapes_and_reverses(k: int, x: str) -> str:
     shapes = ["f32[6,35]", "f32[10,21]", "f32[14,15]"]
     return (
@@ -76,22 +76,22 @@ def reshapes_and_reverses(k: int, x: str) -> str:
     )
 
 
-@chained("f32[5] parameter(0)", ZERO)
+@add_chain("f32[5] parameter(0)", ZERO)
 def pads(k: int, x: str) -> str:
     return f"f32[{8 + 3 * k}] pad({x}, z), padding=1_2"
 
 
-@chained("f32[5] parameter(0)")
+@add_chain("f32[5] parameter(0)")
 def pads_with_own_values(k: int, x: str) -> str:
     return f"z{k} = f32[] parameter({k + 1}); f32[{8 + 3 * k}] pad({x}, z{k}), padding=1_2"
 
 
-@chained("f32[5] parameter(0)", ZERO)
+@add_chain("f32[5] parameter(0)", ZERO)
 def interior_pads_and_slices(k: int, x: str) -> str:
     return f"p{k} = f32[9] pad({x}, z), padding=0_0_1; f32[5] slice(p{k}), slice={{[2:7]}}"
 
 
-@chained("f32[16] parameter(0)", ZERO)
+@add_chain("f32[16] parameter(0)", ZERO)
 def shifted_sums(k: int, x: str) -> str:
     """A prefix sum: each step adds the array shifted by a power of two."""
     shift = 1 << k % 4
@@ -124,7 +124,7 @@ def dynamic_slices(n: int) -> str:
     return module(chain(n, f"f32[{n + 8}] parameter(0)", step))
 
 
-@chained("f32[8] parameter(0)")
+@add_chain("f32[8] parameter(0)")
 def rotations(k: int, x: str) -> str:
     return (
         f"a{k} = f32[3] slice({x}), slice={{[0:3]}}; "
@@ -133,12 +133,12 @@ def rotations(k: int, x: str) -> str:
     )
 
 
-@chained("f32[2] parameter(0)", "y = f32[3] parameter(1)")
+@add_chain("f32[2] parameter(0)", "y = f32[3] parameter(1)")
 def concatenations(k: int, x: str) -> str:
     return f"f32[{5 + 3 * k}] concatenate({x}, y), dimensions={{0}}"
 
 
-@chained("f32[2] parameter(0)")
+@add_chain("f32[2] parameter(0)")
 def concatenations_of_parameters(k: int, x: str) -> str:
     return (
         f"y{k} = f32[3] parameter({k + 1}); "
@@ -146,12 +146,12 @@ def concatenations_of_parameters(k: int, x: str) -> str:
     )
 
 
-@chained("f32[16] parameter(0)", "u = f32[3] parameter(1)", "i = s32[] parameter(2)")
+@add_chain("f32[16] parameter(0)", "u = f32[3] parameter(1)", "i = s32[] parameter(2)")
 def updates(_: int, x: str) -> str:
     return f"f32[16] dynamic-update-slice({x}, u, i)"
 
 
-@chained("f32[16] parameter(0)", "u = f32[3] parameter(1)")
+@add_chain("f32[16] parameter(0)", "u = f32[3] parameter(1)")
 def updates_at_own_starts(k: int, x: str) -> str:
     return f"i{k} = s32[] parameter({k + 2}); f32[16] dynamic-update-slice({x}, u, i{k})"
 
@@ -170,7 +170,7 @@ def updates_at_constants(n: int) -> str:
     )
 
 
-@chained("f32[4] parameter(0)", ZERO, called=ADD)
+@add_chain("f32[4] parameter(0)", ZERO, called=ADD)
 def broadcasts_and_reductions(k: int, x: str) -> str:
     return (
         f"b{k} = f32[4,6] broadcast({x}), dimensions={{0}}; "
@@ -191,7 +191,7 @@ def windows(n: int) -> str:
     )
 
 
-@chained("f32[9,4] parameter(0)", "i = s32[9,1] parameter(1)")
+@add_chain("f32[9,4] parameter(0)", "i = s32[9,1] parameter(1)")
 def gathers(_: int, x: str) -> str:
     return (
         f"f32[9,4] gather({x}, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, "
@@ -199,7 +199,7 @@ def gathers(_: int, x: str) -> str:
     )
 
 
-@chained(
+@add_chain(
     "f32[9,4] parameter(0)", "i = s32[5,1] parameter(1)", "u = f32[5,4] parameter(2)", called=ADD
 )
 def scatters(_: int, x: str) -> str:
@@ -210,12 +210,12 @@ def scatters(_: int, x: str) -> str:
     )
 
 
-@chained("f32[8] parameter(0)", "c = pred[8] parameter(1)", "y = f32[8] parameter(2)")
+@add_chain("f32[8] parameter(0)", "c = pred[8] parameter(1)", "y = f32[8] parameter(2)")
 def selects(_: int, x: str) -> str:
     return f"f32[8] select(c, {x}, y)"
 
 
-@chained("(f32[3], f32[3]) parameter(0)")
+@add_chain("(f32[3], f32[3]) parameter(0)")
 def tuple_elements(k: int, x: str) -> str:
     pair = "(f32[3], f32[3])"
     return (

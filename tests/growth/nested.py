@@ -10,14 +10,14 @@ P = "p = f32[3] parameter(0)"
 NEVER = computation("never", [P, "t = pred[] constant(false)"])
 
 
-def nested(n: int, lines: Callable[[str], list[str]], *more: str) -> str:
+def nest_computations(n: int, lines: Callable[[str], list[str]], *more: str) -> str:
     """Return a module with computations f0 to fn; ``lines(name)`` call the one named before."""
     bodies = [computation("f0", [P, f"r = {REVERSE}"])]
     bodies += [computation(f"f{k + 1}", [P, *lines(f"f{k}")]) for k in range(n)]
     return module([P, f"r = f32[3] call(p), to_apply=f{n}"], *more, *bodies)
 
 
-def applied(n: int, arity: int, apply: Callable[[str, str], str], *more: str) -> str:
+def nest_applications(n: int, arity: int, apply: Callable[[str, str], str], *more: str) -> str:
     """Return a module with computations of scalars, f0 to fn, that apply the one before twice.
 
     Args:
@@ -60,60 +60,64 @@ def calls(n: int) -> str:
 
 @construct
 def nested_calls(n: int) -> str:
-    return nested(n, lambda f: [f"r = f32[3] call(p), to_apply={f}"])
+    return nest_computations(n, lambda f: [f"r = f32[3] call(p), to_apply={f}"])
 
 
 @construct
 def nested_fusions(n: int) -> str:
-    return nested(n, lambda f: [f"r = f32[3] fusion(p), kind=kLoop, calls={f}"])
+    return nest_computations(n, lambda f: [f"r = f32[3] fusion(p), kind=kLoop, calls={f}"])
 
 
 @construct
 def nested_conditionals(n: int) -> str:
-    return nested(n, lambda f: branches(f, "f0"))
+    return nest_computations(n, lambda f: branches(f, "f0"))
 
 
 @construct
 def nested_whiles(n: int) -> str:
-    return nested(n, lambda f: [f"r = f32[3] while(p), condition=never, body={f}"], NEVER)
+    return nest_computations(
+        n, lambda f: [f"r = f32[3] while(p), condition=never, body={f}"], NEVER
+    )
 
 
 @construct
 def doubling_calls(n: int) -> str:
-    return nested(n, twice(lambda x, f: f"call({x}), to_apply={f}"))
+    return nest_computations(n, twice(lambda x, f: f"call({x}), to_apply={f}"))
 
 
 @construct
 def doubling_fusions(n: int) -> str:
-    return nested(n, twice(lambda x, f: f"fusion({x}), kind=kLoop, calls={f}"))
+    return nest_computations(n, twice(lambda x, f: f"fusion({x}), kind=kLoop, calls={f}"))
 
 
 @construct
 def doubling_conditionals(n: int) -> str:
-    return nested(n, lambda f: branches(f, f))
+    return nest_computations(n, lambda f: branches(f, f))
 
 
 @construct
 def doubling_whiles(n: int) -> str:
-    return nested(n, twice(lambda x, f: f"while({x}), condition=never, body={f}"), NEVER)
+    return nest_computations(n, twice(lambda x, f: f"while({x}), condition=never, body={f}"), NEVER)
 
 
 @construct
 def doubling_maps(n: int) -> str:
     last = f"r = f32[3] map(p), dimensions={{0}}, to_apply=f{n}"
-    return applied(n, 1, lambda x, f: f"map({x}), dimensions={{}}, to_apply={f}", last)
+    return nest_applications(n, 1, lambda x, f: f"map({x}), dimensions={{}}, to_apply={f}", last)
 
 
 @construct
 def doubling_reduces(n: int) -> str:
     last = f"r = f32[] reduce(p, z), dimensions={{0}}, to_apply=f{n}"
-    return applied(n, 2, lambda x, f: f"reduce({x}, q), dimensions={{}}, to_apply={f}", ZERO, last)
+    return nest_applications(
+        n, 2, lambda x, f: f"reduce({x}, q), dimensions={{}}, to_apply={f}", ZERO, last
+    )
 
 
 @construct
 def calls_in_map(n: int) -> str:
     last = f"r = f32[3] map(p), dimensions={{0}}, to_apply=f{n}"
-    return applied(n, 1, lambda x, f: f"call({x}), to_apply={f}", last)
+    return nest_applications(n, 1, lambda x, f: f"call({x}), to_apply={f}", last)
 
 
 @construct

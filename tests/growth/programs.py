@@ -54,7 +54,7 @@ def chain(n: int, first: str, step: Step, *more: str) -> list[str]:
     return lines
 
 
-def chained(first: str, *more: str, called: str = "") -> Callable[[Step], Step]:
+def add_chain(first: str, *more: str, called: str = "") -> Callable[[Step], Step]:
     """Add n steps to `PROGRAMS` as a module, from ``x = first``; a decorator of one step.
 
     Args:

@@ -60,7 +60,7 @@ def use(module: Module) -> None:
     run(module, inputs)
 
 
-def kept() -> int:
+def bytes_in_use() -> int:
     """Return the bytes of all objects in use."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
@@ -76,7 +76,7 @@ def main(count: int) -> None:
         use(module)
         del module
         if number + 1 in (count // 2, count):
-            print(kept())
+            print(bytes_in_use())
     assert not modules, "a cache of the process keeps modules alive"
 
 

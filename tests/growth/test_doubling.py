@@ -81,7 +81,7 @@ def test_applied_computations_that_double_are_not_executed(program: str, depth: 
 
 @pytest.mark.parametrize("program", APPLIED)
 def test_maps_do_not_execute_applied_computations(program: str) -> None:
-    def answered(n: int) -> int:
+    def answer(n: int) -> int:
         root = hlo.parse(PROGRAMS[program](n)).entry.root
         maps = indexing.to_parameters(root).maps
         assert [m.grade for m in maps[0]] == ["exact"]
@@ -91,7 +91,7 @@ def test_maps_do_not_execute_applied_computations(program: str) -> None:
         return n
 
     def work(n: int) -> float:
-        return calls_in(lambda: answered(n))[0] / n
+        return calls_in(lambda: answer(n))[0] / n
 
     work(4)  # results that are shared by all modules
     assert work(DEPTH) <= 2 * work(DEPTH // 4)

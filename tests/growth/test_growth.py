@@ -51,7 +51,7 @@ def swept(module: Module) -> int:
     return sum(map(maps_in, indexing.all_to_parameters(module.entry)))
 
 
-def verified(module: Module) -> int:
+def count_verified(module: Module) -> int:
     assert not hlo.verify(module)
     return 0
 
@@ -63,7 +63,7 @@ def lines_of_loop_nest(module: Module) -> int:
     return len(nest.source.splitlines()) + len(nest.vectorized().source.splitlines())
 
 
-def lowered(module: Module) -> int:
+def count_lowered(module: Module) -> int:
     plan(module.entry)
     try:
         return len(nests_of(module).remarks)
@@ -73,14 +73,14 @@ def lowered(module: Module) -> int:
 
 QUESTIONS: Final[dict[str, Question]] = {
     "print": lambda module: str(module).count("\n"),
-    "verify": verified,
+    "verify": count_verified,
     "output_to_input": lambda module: maps_in(indexing.output_to_input(module.entry.root)),
     "input_to_output": lambda module: maps_in(indexing.input_to_output(module.entry.root)),
     "to_parameters": lambda module: maps_in(indexing.to_parameters(module.entry.root)),
     "sweep": swept,
     "grouped": lambda module: sum(map(len, indexing.grouped(module.entry.root).values())),
     "loop_nest": lines_of_loop_nest,
-    "lower": lowered,
+    "lower": count_lowered,
     "read_counts": lambda module: len(indexing.read_counts(module.entry.root)),
     "traffic": lambda module: len(indexing.traffic(module).instructions),
     "memory_profile": lambda module: len(indexing.memory_profile(module).buffers),
@@ -128,7 +128,7 @@ FREQUENT: Final = {"parse": 1, "print": 1, "verify": 1, "to_parameters": 4, "loo
 """The questions that are not left to the slow tests, about every k-th program."""
 
 
-def asked() -> Iterator[Any]:
+def list_questions() -> Iterator[Any]:
     """Yield each program with each question; most pairs are slow tests."""
     for question in ("parse", "find by outline", *QUESTIONS):
         for number, program in enumerate(PROGRAMS):
@@ -138,7 +138,7 @@ def asked() -> Iterator[Any]:
             yield pytest.param(program, question, marks=[] if is_frequent else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("program", "question"), list(asked()))
+@pytest.mark.parametrize(("program", "question"), list(list_questions()))
 def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
     has_pairs = question == "sweep" and program in READ_BY_ALL_LATER
     n = SMALL_OF_PAIRS if has_pairs else SMALL

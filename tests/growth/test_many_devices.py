@@ -41,7 +41,7 @@ def mesh_of(n: int) -> Mesh:
     return mesh
 
 
-def planned(n: int, specs: dict[str, str], out: str) -> indexing.Plan:
+def plan_product(n: int, specs: dict[str, str], out: str) -> indexing.Plan:
     """Plan a product, whose sum, halves and order are split as the specs say."""
     module = hlo.parse(f"""
         ENTRY e {{ p = f32[{n},{4 * n}] parameter(0)  q = f32[{4 * n},16] parameter(1)
@@ -60,15 +60,15 @@ PLANS: Final = {
 
 
 def program(n: int, specs: dict[str, str], out: str) -> int:
-    return len(str(planned(n, specs, out).module))
+    return len(str(plan_product(n, specs, out).module))
 
 
 def picture(n: int, specs: dict[str, str], out: str) -> int:
-    return len(svg_text([plan_figure(planned(n, specs, out))]))
+    return len(svg_text([plan_figure(plan_product(n, specs, out))]))
 
 
 def costs(n: int, specs: dict[str, str], out: str) -> int:
-    plan = planned(n, specs, out)
+    plan = plan_product(n, specs, out)
     return len(collective_costs(plan.module, plan.mesh))
 
 

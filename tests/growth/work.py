@@ -19,11 +19,11 @@ def calls_of(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[
     calls: list[tuple[Any, ...]] = []
     called = getattr(owner, name)
 
-    def recorded(*arguments: Any, **keywords: Any) -> Any:
+    def record(*arguments: Any, **keywords: Any) -> Any:
         calls.append(arguments)
         return called(*arguments, **keywords)
 
-    monkeypatch.setattr(owner, name, recorded)
+    monkeypatch.setattr(owner, name, record)
     return calls
 
 

@@ -69,7 +69,7 @@ def texts(paths: Sequence[Path]) -> list[str]:
 # ---------------------------------------------------------------- mutations
 
 
-def mutated(text: str, seed: int) -> str:
+def mutate(text: str, seed: int) -> str:
     """Apply one to four random changes to `text`, determined by the seed."""
     chance = random.Random(seed)
     for _ in range(chance.choice([1, 1, 1, 2, 3, 4])):
@@ -84,7 +84,7 @@ def _characters(text: str, chance: random.Random) -> str:
     return text[:start] + inside + text[end:]
 
 
-def _truncated(text: str, chance: random.Random) -> str:
+def _truncate(text: str, chance: random.Random) -> str:
     return text[: chance.randrange(len(text) + 1)]
 
 
@@ -158,7 +158,7 @@ MUTATIONS: Sequence[Callable[[str, random.Random], str]] = (
     _shapes,
     _shapes,
     _lines,
-    _truncated,
+    _truncate,
 )
 
 
@@ -200,7 +200,7 @@ def _check_location(error: hlo.HloError, text: str) -> None:
 def cases(bases: Sequence[str], seed: int, count: int) -> Iterator[tuple[int, str]]:
     """Yield seeds, from `seed` on, and mutated texts."""
     for number in range(seed, seed + count):
-        yield number, mutated(bases[number % len(bases)], number)
+        yield number, mutate(bases[number % len(bases)], number)
 
 
 def main(arguments: Sequence[str]) -> int:

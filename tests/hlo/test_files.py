@@ -94,7 +94,7 @@ def test_a_missing_file_raises_oserror(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- protocol buffers
 
 
-def serialized(text: str) -> bytes:
+def serialize(text: str) -> bytes:
     xla: Any = pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to make a protocol buffer")
     data: bytes = xla.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return data
@@ -118,7 +118,7 @@ LARGE = "ENTRY e { ROOT c = f32[16] constant({" + ", ".join("7" * 16) + "}) }"
 def test_a_protocol_buffer_loads_as_a_module(
     tmp_path: Path, name: str, wrap: Callable[[bytes], bytes]
 ) -> None:
-    data = wrap(serialized(SMALL))
+    data = wrap(serialize(SMALL))
     packers: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress}
     path = tmp_path / name
     path.write_bytes(packers.get(name[-2:], bytes)(data))
@@ -130,7 +130,7 @@ def test_a_protocol_buffer_loads_as_a_module(
 
 def test_a_protocol_buffer_keeps_its_constants(tmp_path: Path) -> None:
     path = tmp_path / "m.pb"
-    path.write_bytes(serialized(LARGE))
+    path.write_bytes(serialize(LARGE))
     literal = hlo.load(path).entry.root.literal
     assert literal is not None
     assert literal.text.count("7") == 16
@@ -208,7 +208,7 @@ def test_a_bomb_is_not_unpacked(
     read: list[int] = []
     limited = reading._read_limited
 
-    def counted(stream: Any, *arguments: Any) -> bytearray:
+    def count(stream: Any, *arguments: Any) -> bytearray:
         class Counted:
             def read(self, size: int) -> bytes:
                 chunk: bytes = stream.read(size)
@@ -217,7 +217,7 @@ def test_a_bomb_is_not_unpacked(
 
         return limited(cast(Any, Counted()), *arguments)
 
-    monkeypatch.setattr(reading, "_read_limited", counted)
+    monkeypatch.setattr(reading, "_read_limited", count)
     with pytest.raises(hlo.HloError, match=r"exceeds the limit of 2\.0 MiB"):
         hlo.load(path, max_bytes=2 << 20)
     assert sum(read) <= 3 << 20

@@ -33,7 +33,7 @@ ENTRY %e (p: f32[4]) -> (f32[4], s32[2,2]) {
 """
 
 
-def parsed(text: str) -> hlo.Module | None:
+def parse(text: str) -> hlo.Module | None:
     try:
         return hlo.parse(text)
     except hlo.HloError as error:
@@ -45,7 +45,7 @@ def parsed(text: str) -> hlo.Module | None:
 
 def check(text: str) -> bool:
     """Return True if `text` is a module, and check that its own text parses to it."""
-    module = parsed(text)
+    module = parse(text)
     if module is None:
         return False
     printed = str(module)

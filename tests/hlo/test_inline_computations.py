@@ -14,7 +14,7 @@ import pytest
 
 import hlo
 from indexing.execution import run
-from tests.oracles import scaled
+from tests.oracles import scale
 
 NAMES = ("c", "c.to_apply", "c.to_apply.1", "c.branch_computations.0", "async_wrapped", "e")
 NAMED = (
@@ -88,13 +88,13 @@ def _result(module: hlo.Module) -> int:
     return int(result)
 
 
-def _expected(random: RandomModule) -> int:
+def _expected_value(random: RandomModule) -> int:
     return (ARGUMENT * random.factor + 2**31) % 2**32 - 2**31
 
 
 @pytest.mark.parametrize("lazy", [False, True], ids=["at once", "lazy"])
 def test_every_body_is_a_computation_that_survives_printing(lazy: bool) -> None:
-    for seed in range(scaled(40)):
+    for seed in range(scale(40)):
         random = RandomModule(seed)
         module = hlo.parse(random.text, lazy=lazy)
         printed = str(module)
@@ -102,7 +102,7 @@ def test_every_body_is_a_computation_that_survives_printing(lazy: bool) -> None:
         for each in (module, again):
             assert len(each.computations) == random.computations, seed
             assert {c.name: c for c in each.computations.values()} == each.computations, seed
-            assert _result(each) == _expected(random), seed
+            assert _result(each) == _expected_value(random), seed
         for instruction in module.instructions:
             for called in instruction.called_computations:
                 assert module.computations[called.name] is called, seed

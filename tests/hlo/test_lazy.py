@@ -19,7 +19,7 @@ from hlo.text.syntax import AttributeText
 from indexing.cli.build import build
 from tests.compiled import interpreted_only
 from tests.growth.work import calls_of
-from tests.hlo.fuzz import mutated, texts
+from tests.hlo.fuzz import mutate, texts
 from tests.hlo.test_bad_input import BAD
 from tests.hlo.test_fuzz_parser import SMALL
 from tests.threads import in_threads
@@ -39,7 +39,7 @@ def by_grammar(text: str) -> hlo.Module:
         return hlo.parse(text)
 
 
-def deferred(module: hlo.Module) -> list[str]:
+def list_deferred(module: hlo.Module) -> list[str]:
     """The computations whose instructions are not made yet."""
     return [each.name for each in module.computations.values() if each.body is not None]
 
@@ -68,14 +68,14 @@ def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
     text = path.read_text()
     module, expected = lazy(text), by_grammar(text)
     regular = len(module.computations) - 1
-    assert len(deferred(module)) == regular  # the entry is parsed at once
+    assert len(list_deferred(module)) == regular  # the entry is parsed at once
     assert structure(module) == structure(expected)
     assert repr(module) == repr(expected)
-    assert len(deferred(module)) == regular
+    assert len(list_deferred(module)) == regular
     assert module == expected
     assert (str(module), places(module)) == (str(expected), places(expected))
     assert structure(module) == structure(expected)
-    assert not deferred(module)
+    assert not list_deferred(module)
     at_once = hlo.parse(text)
     assert structure(at_once) == structure(expected)
     assert (str(at_once), places(at_once)) == (str(expected), places(expected))
@@ -147,7 +147,7 @@ def test_only_regular_bodies_are_deferred(body: str, is_regular: bool) -> None:
     if expected.startswith("error"):
         assert not is_regular
     else:
-        assert ("main" in deferred(lazy(text))) == is_regular
+        assert ("main" in list_deferred(lazy(text))) == is_regular
         assert (hlo.parse(text).computations["main"].root.form is not None) == is_regular
 
 
@@ -169,7 +169,7 @@ def test_errors_are_those_of_the_parser(text: str) -> None:
 def test_mutated_texts_have_the_outcome_of_the_parser(seed: int) -> None:
     pieces = [text.replace("ENTRY ", "") for text in (SMALL, *texts(EXAMPLES)[:40])]
     for number in range(seed, seed + 40):
-        text = mutated(pieces[number % len(pieces)], number)
+        text = mutate(pieces[number % len(pieces)], number)
         expected = outcome(text, by_grammar)
         assert outcome(text, lazy) == outcome(text, hlo.parse) == expected, f"seed {number}"
 
@@ -179,7 +179,7 @@ def test_attributes_are_made_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
     """Ops, checks and parameter numbers do not need the locations of attributes."""
     text = EXAMPLES[0].read_text()
     module, expected = lazy(text), by_grammar(text)
-    regular = [module.computations[name] for name in deferred(module)]
+    regular = [module.computations[name] for name in list_deferred(module)]
     same = [i for computation in regular for i in expected.computations[computation.name]]
     expected_ops = [i.op for i in same]  # a new op is read from the attributes
     made = calls_of(monkeypatch, AttributeText, "__init__")
@@ -232,7 +232,7 @@ def test_threads_get_equal_attributes() -> None:
 
 def test_threads_get_the_same_instructions() -> None:
     module = lazy(EXAMPLES[0].read_text())
-    names, threads = deferred(module), 8
+    names, threads = list_deferred(module), 8
     ready = threading.Barrier(threads)
 
     def read(number: int) -> list[tuple[Instruction, ...]]:

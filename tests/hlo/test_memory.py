@@ -151,7 +151,7 @@ def test_dimensions_count_from_the_end() -> None:
 
 
 @st.composite
-def laid_out(draw: st.DrawFn) -> Shape:
+def draw_shape(draw: st.DrawFn) -> Shape:
     """Draw a small array with any order, padding, tiles and tail padding."""
     dims = tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
     sizes = st.one_of(st.integers(1, 4), st.just(COMBINE))
@@ -167,7 +167,7 @@ def laid_out(draw: st.DrawFn) -> Shape:
     return Shape("s32", dims, layout)
 
 
-@given(laid_out())
+@given(draw_shape())
 def test_from_physical_inverts_to_physical(shape: Shape) -> None:
     layout = shape.layout_or_default
     array = np.arange(shape.size).reshape(shape.dims)
@@ -178,7 +178,7 @@ def test_from_physical_inverts_to_physical(shape: Shape) -> None:
     assert ((buffer == -1) == padding).all()
 
 
-@given(laid_out())
+@given(draw_shape())
 def test_numbers_and_arrays_give_equal_results(shape: Shape) -> None:
     dims, layout = shape.dims, shape.layout_or_default
     indices = list(np.ndindex(*dims))

@@ -41,7 +41,7 @@ def test_positions_are_those_of_the_tiled_layout(
 
 
 @st.composite
-def tiled(draw: st.DrawFn) -> tuple[tuple[int, ...], Layout]:
+def draw_tiled(draw: st.DrawFn) -> tuple[tuple[int, ...], Layout]:
     """Draw small dimensions and a layout with up to two tiles."""
     dims = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
     order = tuple(draw(st.permutations(range(len(dims)))))
@@ -51,7 +51,7 @@ def tiled(draw: st.DrawFn) -> tuple[tuple[int, ...], Layout]:
     return dims, Layout(order, tiles, tail_padding=draw(st.integers(1, 5)))
 
 
-@given(tiled())
+@given(draw_tiled())
 def test_positions_and_indices_are_inverse(case: tuple[tuple[int, ...], Layout]) -> None:
     dims, layout = case
     indices = list(product(*map(range, dims)))

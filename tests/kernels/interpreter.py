@@ -358,13 +358,13 @@ def _memory(argument: MlirValue, value: Array | None, is_tracked: bool) -> Memor
     return Memory(f"%{argument.name}", dims, data, ok, is_tracked=is_tracked)
 
 
-def _merged(old: Value, lanes: Array, new: Value, count: int) -> Value:
+def _merge(old: Value, lanes: Array, new: Value, count: int) -> Value:
     """Return a carried value after some lanes have a new one; a buffer stays the same."""
     if isinstance(old, Memory) or isinstance(new, Memory):
         if old is not new:
             raise NotExecutable("two buffers for one value")
         return old
-    return old.merged(lanes, new, count)
+    return old.merge(lanes, new, count)
 
 
 # ------------------------------------------------------------------ control
@@ -416,9 +416,9 @@ def _loop(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
         new = self.within(lanes, op.regions[0], scope, taken, given)
         if wide:
             for old, one in zip(carried, new, strict=True):
-                _merged(old, taken, one, count)
+                _merge(old, taken, one, count)
         else:
-            carried = [_merged(o, taken, n, count) for o, n in zip(carried, new, strict=True)]
+            carried = [_merge(o, taken, n, count) for o, n in zip(carried, new, strict=True)]
     return carried
 
 
@@ -440,7 +440,7 @@ def _for(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
         parts = [c if isinstance(c, Memory) else c.rows(taken) for c in carried]
         given |= dict(zip(groups["carried"], parts, strict=True))
         new = self.within(self.lanes.some(taken), op.regions[0], scope, taken, given)
-        carried = [_merged(o, taken, n, count) for o, n in zip(carried, new, strict=True)]
+        carried = [_merge(o, taken, n, count) for o, n in zip(carried, new, strict=True)]
         induction = self.fits(induction + step, "the counter of a loop")
     raise NotExecutable("a loop without an end")
 
@@ -459,13 +459,13 @@ def _if(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
         if results is None:
             results = [n if isinstance(n, Memory) else _spread(n, taken, count) for n in new]
         else:
-            results = [_merged(o, taken, n, count) for o, n in zip(results, new, strict=True)]
+            results = [_merge(o, taken, n, count) for o, n in zip(results, new, strict=True)]
     return results or []
 
 
 def _spread(value: Held, taken: Array, count: int) -> Held:
     data = np.zeros((count, *value.data.shape[1:]), value.data.dtype)
-    return Held(data, np.zeros(data.shape, bool)).merged(taken, value, count)
+    return Held(data, np.zeros(data.shape, bool)).merge(taken, value, count)
 
 
 def _forall(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
@@ -517,7 +517,7 @@ def _barrier(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     return [scope[v] for v in op.group("values")]
 
 
-def _shared(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
+def _share(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     kind = op.result.type
     shape = len(self.intervals), math.prod(kind.dims)
     memory = Memory(f"%{op.result.name}", kind.dims, np.zeros(shape, dtype_of(kind.element)),
@@ -618,7 +618,7 @@ def _predicated_extract(self: Interpreter, op: MlirOp, scope: Scope) -> list[Val
     taken, lanes, index = _conditional(self, op, scope)
     if not len(taken):
         return [otherwise]
-    return [otherwise.merged(taken, source.read(index, lanes, self.intervals), len(self.lanes))]
+    return [otherwise.merge(taken, source.read(index, lanes, self.intervals), len(self.lanes))]
 
 
 def _transfer_read(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
@@ -753,7 +753,7 @@ _HANDLERS: dict[str, Callable[[Interpreter, MlirOp, Scope], list[Value]]] = {
     "xla.workgroup_id": _ids, "gpu.block_id": _ids, "gpu.thread_id": _ids, "xla.loop": _loop,
     "scf.for": _for, "scf.if": _if, "scf.forall": _forall, "scf.forall.in_parallel": _in_parallel,
     "xla.pure_call": _call, "func.call": _call, "call": _call, "xla.apply_indexing": _apply,
-    "xla_gpu.sync_threads": _barrier, "xla_gpu.allocate_shared": _shared,
+    "xla_gpu.sync_threads": _barrier, "xla_gpu.allocate_shared": _share,
     "xla_gpu.shuffle_reduce": _shuffle, "xla.atomic_rmw": _atomic, "tensor.extract": _extract,
     "tensor.insert": _insert, "xla.predicated_insert": _predicated_insert,
     "xla.predicated_extract": _predicated_extract, "vector.transfer_read": _transfer_read,

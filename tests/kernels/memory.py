@@ -51,7 +51,7 @@ class Held:
         ok = None if self.ok is None else np.broadcast_to(self.ok, shape).copy()
         return Held(np.broadcast_to(self.data, shape).copy(), ok)
 
-    def merged(self, lanes: Array, part: Held, count: int) -> Held:
+    def merge(self, lanes: Array, part: Held, count: int) -> Held:
         """Return the value with that of some lanes replaced."""
         whole = self.full(count)
         whole.data[lanes] = part.data
@@ -201,7 +201,7 @@ class Memory:
     def _threads(self, lanes: Lanes) -> Array:
         return np.asarray(lanes.block * 2048 + lanes.thread)
 
-    def _mixed(self, who: str, place: tuple[Array, Array], lanes: Lanes) -> Array:
+    def _mix(self, who: str, place: tuple[Array, Array], lanes: Lanes) -> Array:
         """Return where another iteration of the same thread and loop has accessed an element."""
         mixed = (
             (self.trace[who][place] == self._threads(lanes))
@@ -222,7 +222,7 @@ class Memory:
         return np.asarray(is_other & ~(same_block & before))
 
     def _clash(self, who: str, place: tuple[Array, Array], lanes: Lanes, intervals: Array) -> Array:
-        if self._mixed(who, place, lanes).any():
+        if self._mix(who, place, lanes).any():
             raise NeedsOrder
         return self._others(who, place, lanes, intervals)
 
@@ -231,7 +231,7 @@ class Memory:
         threads, trace = self._threads(lanes), self.trace
         value, iteration = threads, lanes.iteration
         if who == "reader":
-            mixed = self._mixed(who, place, lanes)
+            mixed = self._mix(who, place, lanes)
             value = np.where(self._others(who, place, lanes, intervals), MANY, threads)
             key = place[0] * self.data.shape[1] + place[1]
             _, back, counts = np.unique(key, return_inverse=True, return_counts=True)

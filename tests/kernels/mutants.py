@@ -22,7 +22,7 @@ from indexing.kernels.sections import stages
 from indexing.kernels.verdicts import KernelDiffers, KernelVerdict
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import Array, KernelFault, NotExecutable
-from tests.kernels.reference import DRAWN, SEEDS, difference, expected, operands_of
+from tests.kernels.reference import DRAWN, SEEDS, difference, expected_result, operands_of
 
 _MAP = re.compile(r'indexing_map<"(.*?)">')
 _FLOATS = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
@@ -113,7 +113,7 @@ def _edits(text: str) -> Iterator[Edit]:
             for kind, a, b, new in _line_edits(line):
                 if kind != "another operand" or _have_one_type(text, start, line[a:b], new):
                     yield kind, start + a, start + b, new
-            yield from _dropped(text, line, start)
+            yield from _drop(text, line, start)
         start += len(line) + 1
 
 
@@ -285,7 +285,7 @@ _DROPPED_KINDS = {
 }  # fmt: skip
 
 
-def _dropped(text: str, line: str, start: int) -> Iterator[Edit]:
+def _drop(text: str, line: str, start: int) -> Iterator[Edit]:
     """Yield the text without an op, an operand in place of its result."""
     match = _DROPPED.match(line)
     if match is None:
@@ -338,7 +338,7 @@ class Judge:
         operands = operands_of(fusion, seed)
         own = execute(self.kernel.module, operands, *self.sizes).results
         wanted = [np.asarray(w).reshape(o.shape) for w, o in
-                  zip(expected(fusion, operands), own, strict=True)]  # fmt: skip
+                  zip(expected_result(fusion, operands), own, strict=True)]  # fmt: skip
         return operands, wanted, own
 
     def original(self, seeds: tuple[int, ...]) -> Effect:
@@ -347,7 +347,7 @@ class Judge:
                  for own, wanted in zip(*self._case(seed)[:0:-1], strict=True)]  # fmt: skip
         return Effect(next((n for n in ("values", "rounding") if n in shown), "none"))
 
-    def confirmed(self, mutant: Kernel, verdict: KernelVerdict) -> Effect:
+    def confirm(self, mutant: Kernel, verdict: KernelVerdict) -> Effect:
         """Return what executions of a mutant show, also on the operands that may refute it.
 
         Raises:

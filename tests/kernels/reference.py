@@ -21,7 +21,7 @@ DRAWN = tuple(range(100, 100 + DRAWS))
 _FLOATS = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f64": np.float64}
 
 
-def expected(fusion: Instruction, operands: Sequence[Array]) -> tuple[Array, ...]:
+def expected_result(fusion: Instruction, operands: Sequence[Array]) -> tuple[Array, ...]:
     """Return the results of a fusion."""
     with np.errstate(all="ignore"):
         return tuple(indexing.execution.run(fusion.called_computations[0], list(operands)))

@@ -18,11 +18,11 @@ Function = Callable[..., Any]
 def _float(function: Function) -> Function:
     """Return a function of floats that is rounded to the type of its operand."""
 
-    def rounded(value: Array) -> Array:
+    def round_to_type(value: Array) -> Array:
         wide = value.astype(np.float32) if value.dtype == ml_dtypes.bfloat16 else value
         return np.asarray(function(wide)).astype(value.dtype)
 
-    return rounded
+    return round_to_type
 
 
 _UNARY: dict[str, Function] = {
@@ -113,14 +113,14 @@ def _compute(
         if arrays[0].dtype == np.bool_:  # a bit that is set is -1
             name = {"addi": "xori", "subi": "xori", "muli": "andi", "minsi": "ori",
                     "maxsi": "andi"}.get(name, name)  # fmt: skip
-        return _wrapped(_INTEGERS[name](*arrays), element), None
+        return _wrap(_INTEGERS[name](*arrays), element), None
     bits = _bits(element)
     if name in ("shli", "shrsi", "shrui"):
         return _shift(name, arrays, bits, element)
     if name in ("divsi", "remsi", "divui", "remui"):
         return _divide(name, arrays, bits)
     if name in ("minui", "maxui"):
-        one, other = (_unsigned(a, bits) for a in arrays)
+        one, other = (_as_unsigned(a, bits) for a in arrays)
         first = one < other if name == "minui" else one > other
         return np.where(first, *arrays), None
     raise NotExecutable(f"`{op.name}`")
@@ -134,7 +134,7 @@ def _index(
         bits = _bits(op.operands[0].type.element)
         if name == "index_castui" or bits == 1:
             value = value & ((1 << bits) - 1) if bits < 64 else value
-        return _signed(value, width), None
+        return _as_signed(value, width), None
     if name in ("divsi", "remsi", "divui", "remui"):
         return _divide(name, arrays, width)
     if name not in _INTEGERS:
@@ -148,7 +148,7 @@ def _bits(element: str) -> int:
     return 64 if element == "index" else int(element[1:])
 
 
-def _signed(value: Array, bits: int) -> Array:
+def _as_signed(value: Array, bits: int) -> Array:
     """Return the value of the low bits, the highest of which is the sign."""
     if bits >= 64:
         return value
@@ -156,15 +156,15 @@ def _signed(value: Array, bits: int) -> Array:
     return ((value & ((1 << bits) - 1)) ^ half) - half
 
 
-def _unsigned(value: Array, bits: int) -> Array:
+def _as_unsigned(value: Array, bits: int) -> Array:
     wide = value.astype(np.int64).astype(np.uint64)
     return wide if bits >= 64 else wide & np.uint64((1 << bits) - 1)
 
 
-def _wrapped(value: Array, element: str) -> Array:
+def _wrap(value: Array, element: str) -> Array:
     """Return integers of a type that NumPy does not have in its bits."""
     if element in ("i2", "i4"):
-        return np.asarray(_signed(value.astype(np.int64), int(element[1:])), np.int8)
+        return np.asarray(_as_signed(value.astype(np.int64), int(element[1:])), np.int8)
     return value
 
 
@@ -176,7 +176,7 @@ def _compare(op: MlirOp, arrays: list[Array], width: int) -> Array:
         element = op.operands[0].type.element
         if predicate[0] == "u":
             bits = width if element == "index" else _bits(element)
-            arrays = [_unsigned(a, bits) for a in arrays]
+            arrays = [_as_unsigned(a, bits) for a in arrays]
         elif element == "i1":
             arrays = [-a.astype(np.int8) for a in arrays]
         return np.asarray(_COMPARISONS[predicate[1:]](*arrays))
@@ -200,10 +200,10 @@ def _cast(op: MlirOp, name: str, value: Array) -> Array:
         if name == "extsi":
             value = -value.astype(np.int8)
         else:
-            value = _unsigned(value, _bits(source))
+            value = _as_unsigned(value, _bits(source))
     if target == "i1":
         return (value.astype(np.int64) & 1).astype(bool)
-    return _wrapped(value.astype(dtype_of(target)), target)
+    return _wrap(value.astype(dtype_of(target)), target)
 
 
 def _whole(value: Array, bits: int, is_signed: bool) -> tuple[Array, Array]:
@@ -218,16 +218,16 @@ def _whole(value: Array, bits: int, is_signed: bool) -> tuple[Array, Array]:
 
 def _shift(name: str, arrays: list[Array], bits: int, element: str) -> tuple[Array, Array | None]:
     value, amount = arrays
-    count = _unsigned(amount, bits)
+    count = _as_unsigned(amount, bits)
     defined = count < bits
     safe = np.where(defined, count, np.uint64(0))
     if name == "shrsi":
         data = np.right_shift(value, safe.astype(value.dtype))
     elif name == "shrui":
-        data = np.right_shift(_unsigned(value, bits), safe).astype(value.dtype)
+        data = np.right_shift(_as_unsigned(value, bits), safe).astype(value.dtype)
     else:
         data = np.left_shift(value, safe.astype(value.dtype))
-    return _wrapped(data, element), None if defined.all() else defined
+    return _wrap(data, element), None if defined.all() else defined
 
 
 def _divide(name: str, arrays: list[Array], bits: int) -> tuple[Array, Array | None]:
@@ -241,7 +241,10 @@ def _divide(name: str, arrays: list[Array], bits: int) -> tuple[Array, Array | N
         remainder = np.fmod(wide, safe)
         data = (wide - remainder) // safe if name == "divsi" else remainder
     else:
-        left, right = _unsigned(one, bits), np.where(defined, _unsigned(other, bits), np.uint64(1))
+        left, right = (
+            _as_unsigned(one, bits),
+            np.where(defined, _as_unsigned(other, bits), np.uint64(1)),
+        )
         data = left // right if name == "divui" else left % right
     return data.astype(one.dtype), None if defined.all() else defined
 

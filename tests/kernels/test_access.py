@@ -27,12 +27,12 @@ Addresses = dict[tuple[int, int], int]
 """The position of an element by block and thread: one instruction of all warps."""
 
 
-def executed(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Any]:
+def execute(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Any]:
     """Return the instructions that access each argument, in order, by the interpreter."""
     every: dict[tuple[str, str], list[Addresses]] = {}
     places = Memory.places
 
-    def recorded(memory: Memory, index: Any, lanes: Lanes, what: str) -> tuple[Array, Array]:
+    def record(memory: Memory, index: Any, lanes: Lanes, what: str) -> tuple[Array, Array]:
         row, flat = places(memory, index, lanes, what)
         if not memory.is_shared:
             who = zip(lanes.block.tolist(), lanes.thread.tolist(), strict=True)
@@ -40,7 +40,7 @@ def executed(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str,
             every.setdefault((memory.name, what), []).append(addresses)
         return row, flat
 
-    monkeypatch.setattr(Memory, "places", recorded)
+    monkeypatch.setattr(Memory, "places", record)
     assert kernel.fusion is not None
     operands = operands_of(kernel.fusion, 0)
     Interpreter(kernel.module, False).run(operands, None, None)
@@ -73,7 +73,7 @@ def is_vector(calls: list[Addresses], width: int) -> bool:
     )
 
 
-def counted(calls: list[Addresses], size: int) -> tuple[int, int, set[int]]:
+def count(calls: list[Addresses], size: int) -> tuple[int, int, set[int]]:
     """Return the sectors, the ideal sectors and the bytes of a lane, warp by warp."""
     sectors = ideal = 0
     widths = set()
@@ -94,7 +94,7 @@ def accesses(kernel: Kernel) -> KernelAccesses:
     return answer
 
 
-def known(each: KernelArray) -> MemoryAccess:
+def require_access(each: KernelArray) -> MemoryAccess:
     assert isinstance(each.access, MemoryAccess), each
     return each.access
 
@@ -118,7 +118,7 @@ def test_sectors_are_those_of_the_addresses_of_an_execution(
 def check(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the sectors of all arrays with those that an execution touches."""
     assert kernel.fusion is not None
-    every = executed(kernel, monkeypatch)
+    every = execute(kernel, monkeypatch)
     entry = kernel.module.entry
     assert entry is not None
     names = [f"%{argument.name}" for argument in entry.arguments]
@@ -129,12 +129,12 @@ def check(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = SectorCount(0, 0, True)
     answer = accesses(kernel)
     for name, each in zip(names, answer.arrays, strict=False):
-        access = known(each)
+        access = require_access(each)
         what = "write" if each.role == "output" else "read"
         element = shapes[each.role][each.number]
         assert isinstance(element, Shape)
         assert element.layout_or_default.minor_to_major == tuple(range(element.rank))[::-1]
-        sectors, ideal, widths = counted(every.get((name, what), []), element.element_bits // 8)
+        sectors, ideal, widths = count(every.get((name, what), []), element.element_bits // 8)
         assert (access.sectors, access.ideal_sectors, access.grade) == (sectors, ideal, "exact")
         assert {load.bytes_per_lane for load in access.instructions} == widths
         if each.role == "operand":
@@ -145,7 +145,7 @@ def check(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_elements_of_an_innermost_loop_are_one_vector() -> None:
     """XLA's log of this kernel has `vector.transfer_read` of `vector<2xf32>` as its only reads."""
     kernel = kernels_of(DATA / "h100_reduce_row")[0]
-    (load, store) = [known(each) for each in accesses(kernel).arrays]
+    (load, store) = [require_access(each) for each in accesses(kernel).arrays]
     assert {each.bytes_per_lane for each in load.instructions} == {8}
     assert {each.bytes_per_lane for each in store.instructions} == {4}
 
@@ -194,7 +194,7 @@ ENTRY e { p = f32[8,32] parameter(0)  i = s32[3] parameter(1)
 def test_rows_that_runtime_values_select_are_counted_apart() -> None:
     """Each of 6 rows of 8 floats is a sector; what the scatter overwrites is not loaded."""
     kernel = kernels_of(EXAMPLES / "scatter_unique_set")[0]
-    overwritten, updates, indices, rows = [known(each) for each in accesses(kernel).arrays]
+    overwritten, updates, indices, rows = [require_access(each) for each in accesses(kernel).arrays]
     assert overwritten.sectors == 0
     assert (updates.sectors, updates.grade) == (6, "may")
     assert (indices.sectors, indices.grade) == (2, "exact")
@@ -223,7 +223,7 @@ def test_a_loop_of_addresses_in_an_array_is_executed() -> None:
     %r = tensor.insert %sum into %arg2[%th] : tensor<32xf32>
     return %r : tensor<32xf32>"""
     )
-    load, indices, _ = [known(each) for each in accesses(kernel).arrays]
+    load, indices, _ = [require_access(each) for each in accesses(kernel).arrays]
     assert (load.transactions.warps, load.sectors, load.best.sectors) == (3, 12, 12)
     assert indices.transactions.warps == 3
 

@@ -189,12 +189,12 @@ def test_the_first_undecided_stage_has_its_reason(run: Run, tmp_path: Path) -> N
 def test_each_stage_is_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     executions: list[str] = []
 
-    def counted(*arguments: Any) -> KernelRun:
+    def count(*arguments: Any) -> KernelRun:
         executions.append("run")
         return run_kernel(*arguments)
 
     for module in (checks, kernel_module):
-        monkeypatch.setattr(module, "run_kernel", counted)
+        monkeypatch.setattr(module, "run_kernel", count)
     (kernel,) = kernels_of(DATA / "cpu_loop_gelu")
     result = checked_kernel(kernel, stages=True)
     assert [bool(verdict) for _, verdict in result.stages] == [True]

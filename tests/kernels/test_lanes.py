@@ -21,7 +21,7 @@ from indexing.kernels.witnesses import executed_fault
 from indexing.maps.answers import Unknown
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import KernelFault
-from tests.kernels.reference import DRAWN, difference, expected, operands_of
+from tests.kernels.reference import DRAWN, difference, expected_result, operands_of
 
 DATA = Path(__file__).parent / "data"
 FOLDERS = sorted(path.name for path in DATA.glob("*_*"))
@@ -57,7 +57,7 @@ def fault_of(kernel: Kernel) -> KernelDiffers | None:
     return executed_fault(kernel.module, kernel.fusion, kernel.launch)
 
 
-def shown(kernel: Kernel) -> set[str]:
+def find_faults(kernel: Kernel) -> set[str]:
     """Return the faults that the interpreter finds on the operands of the executions."""
     assert kernel.fusion is not None
     words: set[str] = set()
@@ -68,7 +68,7 @@ def shown(kernel: Kernel) -> set[str]:
         except KernelFault as fault:
             words.add(fault.kind)
             continue
-        wanted = expected(kernel.fusion, operands)
+        wanted = expected_result(kernel.fusion, operands)
         words |= {difference(a, np.asarray(b)) for a, b in zip(results, wanted, strict=True)}
     return words - {""}
 
@@ -132,7 +132,7 @@ def test_a_fault_is_found_and_the_interpreter_confirms_it(
     fault = fault_of(kernel)
     assert fault is not None
     assert what in fault.what
-    assert kind in shown(kernel)
+    assert kind in find_faults(kernel)
 
 
 RIGHT = [
@@ -145,7 +145,7 @@ RIGHT = [
 def test_a_right_kernel_has_no_fault(body: str, computation: str) -> None:
     kernel = kernel_of(body, computation)
     assert fault_of(kernel) is None
-    assert shown(kernel) == set()
+    assert find_faults(kernel) == set()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -280,10 +280,10 @@ def test_an_ill_typed_op_is_not_executed(body: str, words: str) -> None:
 def test_an_error_of_an_execution_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    def broken(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise error("a mistake")
 
-    monkeypatch.setattr(lane_execution, "scalar_op", broken)
+    monkeypatch.setattr(lane_execution, "scalar_op", fail)
     with pytest.raises(error, match="a mistake"):
         fault_of(kernel_of(READ + writes("%n")))
 

@@ -36,7 +36,7 @@ lowering = pytest.importorskip("jax._src.pallas.mosaic.lowering")
 MAX_POKES = 72
 
 
-def lowered(function: Any, args: Sequence[Any]) -> Module:
+def lower(function: Any, args: Sequence[Any]) -> Module:
     """Return the module of a function for a TPU, which need not be there."""
     from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
@@ -103,14 +103,14 @@ COUNTS = {
 
 
 @cache
-def compiled(case: MosaicCase) -> Instruction:
-    return kernel_of(lowered(case.call(False), abstract(case)))
+def compile_case(case: MosaicCase) -> Instruction:
+    return kernel_of(lower(case.call(False), abstract(case)))
 
 
 # ---------------------------------------------------------------- perturbation
 
 
-def needed(
+def find_needed(
     maps: Sequence[IndexingMap], element: tuple[int, ...], scalars: dict[str, Any]
 ) -> set[tuple[int, ...]]:
     """Return what an element needs by the maps, for the values of scalar operands."""
@@ -146,7 +146,7 @@ class Perturbation:
         arrays = [draw.standard_normal(shape).astype("float32") for shape in case.shapes]
         self.inputs: list[Any] = [*scalars, *arrays]
         self.run = jax.jit(case.call(True))
-        self.instruction = compiled(case)
+        self.instruction = compile_case(case)
         names = [each.name for each in self.instruction.operands]
         self.scalars = dict(zip(names[-len(self.inputs) :], self.inputs, strict=True))
         self.skipped = len(names) - len(self.inputs)
@@ -190,7 +190,7 @@ class Perturbation:
         if key not in self.known:
             maps = self.maps(output)[self.skipped + number]
             assert not isinstance(maps, Unknown)
-            self.known[key] = needed(maps, element, self.scalars)
+            self.known[key] = find_needed(maps, element, self.scalars)
         return self.known[key]
 
     def maps(self, output: int) -> Any:
@@ -282,7 +282,7 @@ def test_blocks_are_those_of_the_trace(case: MosaicCase) -> None:
     if case.name == "dynamic_grid":
         pytest.skip("the size of the grid is a variable of one, and the largest size of the other")
     (report,) = indexing.pallas.check(case.call(False), *abstract(case)).calls
-    assert check_blocks(compiled(case), report) == len(report.operands)
+    assert check_blocks(compile_case(case), report) == len(report.operands)
 
 
 @pytest.mark.sampled
@@ -293,7 +293,7 @@ def test_blocks_of_many_kernels_are_those_of_the_trace() -> None:
     for kernel in sampled(kernels):
         function, args = kernel.function()
         try:
-            module = lowered(function, args)
+            module = lower(function, args)
         except (ValueError, NotImplementedError, lowering.LoweringException):
             continue  # a block that Mosaic refuses
         (report,) = indexing.pallas.check(function, *args).calls
@@ -317,10 +317,10 @@ def test_what_changes_is_in_the_maps_of_attention(name: str) -> None:
     function = attention_cases()[name]
     draw = np.random.default_rng(0)
     arrays = [draw.standard_normal((1, 1, 256, 128)).astype("float32") * 0.3 for _ in range(3)]
-    maps = indexing.to_parameters(lowered(function, arrays).entry.root).maps
+    maps = indexing.to_parameters(lower(function, arrays).entry.root).maps
     places = [(0, 0, 5, 3), (0, 0, 127, 127), (0, 0, 200, 7)]
-    assert not related(maps[1], (0, 0, 127, 0), (0, 0, 128, 0))
-    assert not related(maps[2], (0, 0, 0, 1), (0, 0, 255, 1))
+    assert not is_related(maps[1], (0, 0, 127, 0), (0, 0, 128, 0))
+    assert not is_related(maps[2], (0, 0, 0, 1), (0, 0, 255, 1))
     pltpu = pytest.importorskip("jax.experimental.pallas.tpu")
     with pltpu.force_tpu_interpret_mode():
         run = jax.jit(function)
@@ -331,10 +331,10 @@ def test_what_changes_is_in_the_maps_of_attention(name: str) -> None:
             changed = np.argwhere(np.asarray(run(*poked)) != before)
             assert len(changed)
             for element in changed[:: max(1, len(changed) // 4)]:
-                assert related(maps[number], tuple(map(int, element)), place), (number, place)
+                assert is_related(maps[number], tuple(map(int, element)), place), (number, place)
 
 
-def related(maps: Any, element: tuple[int, ...], place: tuple[int, ...]) -> bool:
+def is_related(maps: Any, element: tuple[int, ...], place: tuple[int, ...]) -> bool:
     """Return True if an element needs the element of an operand at a place."""
     rows = [row for m in maps for row in indexing.preimage(m, place)]
     return any(indexing.preimage(row, element) for row in rows)

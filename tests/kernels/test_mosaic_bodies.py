@@ -149,7 +149,7 @@ TABLE = [
 # fmt: on
 
 
-def executed(body: str) -> int:
+def execute(body: str) -> int:
     module = read_module(module_text(body))
     function = module.function("kernel")
     execution = new_execution(module)
@@ -163,7 +163,7 @@ def executed(body: str) -> int:
 def test_the_first_dimension_along_which_values_are_carried(
     name: str, body: str, first: int
 ) -> None:
-    assert executed(body.replace(')"', ')\n"').replace(")%", ")\n%")) == first
+    assert execute(body.replace(')"', ')\n"').replace(")%", ")\n%")) == first
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_first_dimension_along_which_values_are_carried(
 )
 def test_bodies_that_are_not_read(body: str, reason: str) -> None:
     with pytest.raises(NotReadError, match=reason):
-        executed(body)
+        execute(body)
 
 
 VALUES = [

@@ -32,7 +32,7 @@ def check(folder: str, limit: int, seed: int) -> list[str]:
         kernel = with_text(judge.kernel, mutant.text)
         try:
             verdict = indexing.check_kernel(kernel)
-            effect = judge.confirmed(kernel, verdict)
+            effect = judge.confirm(kernel, verdict)
         except (HloError, NotExecutable):
             continue  # no valid text, or one that is not executed: nothing is known about it
         is_false = verdict if effect.is_real else isinstance(verdict, KernelDiffers)
@@ -52,7 +52,7 @@ def test_no_verdict_on_more_mutants_contradicts_their_executions(folder: str) ->
     assert check(folder, 40, 7) == []
 
 
-def changed(folder: str, old: str, new: str) -> tuple[Kernel, Effect]:
+def change_text(folder: str, old: str, new: str) -> tuple[Kernel, Effect]:
     """Return a kernel whose text is changed in one place, and what executions show."""
     judge = judge_of(folder)
     text = judge.kernel.stages[0].text
@@ -79,7 +79,7 @@ WITH_EFFECT = [
 
 @pytest.mark.parametrize("folder, old, new, words", WITH_EFFECT)
 def test_a_changed_kernel_is_not_proved(folder: str, old: str, new: str, words: str) -> None:
-    kernel, effect = changed(folder, old, new)
+    kernel, effect = change_text(folder, old, new)
     assert words in effect.witness
     assert not (effect.is_real and indexing.check_kernel(kernel))
     assert effect.is_real or not words
@@ -87,7 +87,7 @@ def test_a_changed_kernel_is_not_proved(folder: str, old: str, new: str, words: 
 
 def test_a_promise_that_is_broken_changes_no_value() -> None:
     """The domain of `xla.apply_indexing` must not simplify the map of a kernel that leaves it."""
-    kernel, effect = changed("h100_reduce_all", "d3 in [0, 1]", "d3 in [0, 0]")
+    kernel, effect = change_text("h100_reduce_all", "d3 in [0, 1]", "d3 in [0, 0]")
     assert not effect.is_real
     verdict = indexing.check_kernel(kernel)
     assert "xla.apply_indexing" in str(verdict)

@@ -11,7 +11,7 @@ from indexing.kernels.sections import stages
 from indexing.kernels.verdicts import KernelDiffers, KernelVerdict
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import KernelFault
-from tests.kernels.reference import difference, expected, operands_of
+from tests.kernels.reference import difference, expected_result, operands_of
 
 REVERSED = """
   p = f32[8]{0} parameter(0)
@@ -97,7 +97,7 @@ WARP = """
 """
 
 
-def judged(
+def judge(
     body: str, computation: str, memories: str = "01", threads: int = 8
 ) -> tuple[str, KernelVerdict]:
     """Return what an execution shows, ``right`` or a word, and the verdict.
@@ -147,7 +147,7 @@ ENTRY e {{
     operands = operands_of(fusion, 0)
     try:
         left = execute(kernel.module, operands).results
-        wanted = expected(fusion, operands)
+        wanted = expected_result(fusion, operands)
         names = [difference(a, np.asarray(b)) for a, b in zip(left, wanted, strict=True)]
         name = "values" if "values" in names else "right"
     except KernelFault as fault:
@@ -180,7 +180,7 @@ CASES = [
 def test_a_near_miss_differs_and_a_right_kernel_never_does(
     name: str, body: str, computation: str, memories: str, threads: int
 ) -> None:
-    shown, verdict = judged(body, computation, memories, threads)
+    shown, verdict = judge(body, computation, memories, threads)
     assert shown == name
     if name == "right":
         assert not isinstance(verdict, KernelDiffers)

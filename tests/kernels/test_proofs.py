@@ -19,7 +19,7 @@ from indexing.kernels.verdicts import KernelDiffers, KernelProved
 from indexing.maps.answers import Unknown
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import KernelFault
-from tests.kernels.reference import expected, operands_of
+from tests.kernels.reference import expected_result, operands_of
 
 DATA = Path(__file__).parent / "data"
 FOLDERS = sorted(path.name for path in DATA.glob("*_*"))
@@ -33,7 +33,7 @@ def kernel_of(folder: str, text: str | None = None) -> Kernel:
     return replace(kernel, stages=tuple(stages(Source(text, "mutant.mlir"))))
 
 
-def changed(folder: str, pattern: str, new: str, number: int = 0) -> Kernel:
+def change_text(folder: str, pattern: str, new: str, number: int = 0) -> Kernel:
     """Return a kernel in which one occurrence of a pattern is replaced."""
     text = kernel_of(folder).stages[0].text
     match = list(re.finditer(pattern, text))[number]
@@ -111,7 +111,7 @@ def test_a_changed_kernel_is_told_or_undecided(
     folder: str, pattern: str, new: str, words: str | None
 ) -> None:
     """Never proved; where `words` are given, the fault is told."""
-    verdict = indexing.check_kernel(changed(folder, pattern, new))
+    verdict = indexing.check_kernel(change_text(folder, pattern, new))
     assert not verdict
     if words is not None:
         assert isinstance(verdict, KernelDiffers), str(verdict)
@@ -129,7 +129,7 @@ SAME = [
 
 @pytest.mark.parametrize("folder, pattern, new", SAME)
 def test_a_change_that_keeps_the_meaning_is_proved(folder: str, pattern: str, new: str) -> None:
-    assert indexing.check_kernel(changed(folder, pattern, new))
+    assert indexing.check_kernel(change_text(folder, pattern, new))
 
 
 def test_a_tile_that_is_read_without_a_barrier_is_a_race() -> None:
@@ -190,7 +190,7 @@ def test_rotated_starts_of_an_update_differ() -> None:
         except KernelFault:
             differs.append(True)
             continue
-        (wanted,) = expected(kernel.fusion, [x, *scalars])
+        (wanted,) = expected_result(kernel.fusion, [x, *scalars])
         differs.append(not np.array_equal(left, wanted))
     assert any(differs)
     text = kernel.stages[0].text
@@ -202,7 +202,7 @@ def test_rotated_starts_of_an_update_differ() -> None:
 
 
 def test_a_difference_names_its_point() -> None:
-    kernel = changed("h100_transpose_2d", r"math\.exp", "math.tanh")
+    kernel = change_text("h100_transpose_2d", r"math\.exp", "math.tanh")
     verdict = indexing.check_kernel(kernel)
     assert isinstance(verdict, KernelDiffers)
     assert [name for name, _ in verdict.block] == ["bl_x"]

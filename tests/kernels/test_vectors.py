@@ -13,7 +13,7 @@ from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecid
 from indexing.kernels.witnesses import executed_fault
 from tests.kernels.interpreter import execute
 from tests.kernels.memory import KernelFault
-from tests.kernels.reference import expected, operands_of
+from tests.kernels.reference import expected_result, operands_of
 
 STORES = """
     %p = xla.apply_indexing #xla.indexing_map<"(th) -> (th * STEP), domain: th in [0, 1]">(%th)
@@ -103,7 +103,7 @@ def test_the_interpreter_finds_the_same_faults(step: int, kind: str) -> None:
     operands = operands_of(kernel.fusion, 0)
     try:
         (left,) = execute(kernel.module, operands).results
-        name = "" if np.array_equal(left, expected(kernel.fusion, operands)[0]) else "values"
+        name = "" if np.array_equal(left, expected_result(kernel.fusion, operands)[0]) else "values"
     except KernelFault as fault:
         name = fault.kind
     assert name == kind

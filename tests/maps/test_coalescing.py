@@ -150,7 +150,7 @@ def test_data_and_control_are_not_joined(maps: list[IndexingMap], count: int) ->
     assert union(several.control) <= union(control)
 
 
-def shifted(k: int, array: str, index: int = 0) -> IndexingMap:
+def shift_map(k: int, array: str, index: int = 0) -> IndexingMap:
     """Return ``d0 -> d0 + rt0 + k`` with a runtime variable."""
     d0, value = Variable("d0", 0, 7), Variable("rt0", 0, 2)
     rt = RuntimeVariable(value, array, ((d0 // 2 + index),))
@@ -158,7 +158,7 @@ def shifted(k: int, array: str, index: int = 0) -> IndexingMap:
 
 
 def test_maps_with_one_runtime_value_are_joined() -> None:
-    joined = coalesce_maps([shifted(k, "n") for k in range(4)], Options())
+    joined = coalesce_maps([shift_map(k, "n") for k in range(4)], Options())
     assert texts_of(joined) == [
         "(d0)[s0]{rt0} -> (d0 + rt0 + s0), domain: d0 in [0, 7], s0 in [0, 3], rt0 in [0, 2]"
     ]
@@ -167,7 +167,7 @@ def test_maps_with_one_runtime_value_are_joined() -> None:
 
 
 def test_maps_with_different_runtime_values_are_not_joined() -> None:
-    maps = [shifted(0, "n"), shifted(1, "m"), shifted(2, "n", 1), shifted(3, "m", 1)]
+    maps = [shift_map(0, "n"), shift_map(1, "m"), shift_map(2, "n", 1), shift_map(3, "m", 1)]
     assert coalesce_maps(maps, Options(), is_readable=False) == maps
     d0, s0, value = Variable("d0", 0, 7), Variable("s0", 0, 1), Variable("rt0", 0, 2)
     rt = RuntimeVariable(value, "n", (s0.as_expr(),))  # one value for each value of s0

@@ -19,7 +19,7 @@ from tests.oracles import (
     boxes,
     constraint_lists,
     fuzz,
-    joined,
+    join_pairs,
     relation,
     runtime_relations,
     tree_expr,
@@ -47,7 +47,7 @@ def test_a_composition_simplifies_to_the_expected_map(
 ) -> None:
     composed = parse_map(first).then(parse_map(second))
     assert str(composed.simplify(certify=True)) == together
-    assert relation(composed) == joined(relation(parse_map(first)), relation(parse_map(second)))
+    assert relation(composed) == join_pairs(relation(parse_map(first)), relation(parse_map(second)))
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_composition_joins_the_relations(
     first = data.draw(maps(outer, len(inner)))
     second = data.draw(maps(inner, data.draw(st.integers(0, 2))))
     together = first.then(second)
-    assert relation(together) == joined(relation(first), relation(second))
+    assert relation(together) == join_pairs(relation(first), relation(second))
     assert relation(together.simplify(certify=True)) == relation(together)
 
 
@@ -106,7 +106,7 @@ def test_composition_propagates_result_bounds(
         box.append(Variable(f"x{k}", lower, min(upper, lower + 12)))
     third = data.draw(maps(tuple(box), 1))
     whole = together.then(third)
-    pairs = joined(joined(relation(first), relation(second)), relation(third))
+    pairs = join_pairs(join_pairs(relation(first), relation(second)), relation(third))
     assert relation(whole) == pairs
     final = whole.simplify(certify=True)
     assert relation(final) == pairs
@@ -117,7 +117,7 @@ def test_composition_propagates_result_bounds(
             )
 
 
-def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
+def reshape(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
     """The map between the indices of two row-major arrays, the second reversed."""
 
     def index(d: tuple[Variable, ...]) -> list[Expr]:
@@ -134,7 +134,7 @@ def test_known_result_bounds_add_no_constraints() -> None:
     whole = IndexingMap.identity(shapes[0])
     queries = exact.query_count()
     for before, after in pairwise(shapes):
-        whole = whole.then(reshaped(before, after)).simplify()
+        whole = whole.then(reshape(before, after)).simplify()
         assert whole.constraints == ()
     assert exact.query_count() == queries
     for at in product(range(12), range(5)):
@@ -175,7 +175,7 @@ def test_a_composition_is_exact_if_both_maps_are(first: str, second: str, both: 
 # ---------------------------------------------------------------- runtime variables
 
 
-def sliced(size: int, window: int, source: object, index: tuple[Expr, ...] = ()) -> IndexingMap:
+def slice_map(size: int, window: int, source: object, index: tuple[Expr, ...] = ()) -> IndexingMap:
     """A window of `window` elements from a tensor of `size`; it starts at a value of `source`."""
     d = dims((window,))
     start = RuntimeVariable(Variable("rt0", 0, size - window), source, index, (0, size - window))
@@ -183,7 +183,7 @@ def sliced(size: int, window: int, source: object, index: tuple[Expr, ...] = ())
 
 
 def test_runtime_variables_of_different_sources_are_distinct() -> None:
-    together = sliced(6, 4, "inner").then(sliced(11, 6, "outer"))
+    together = slice_map(6, 4, "inner").then(slice_map(11, 6, "outer"))
     assert [(rt.name, str(rt.source)) for rt in together.runtime] == [
         ("rt0", "inner"),
         ("rt1", "outer"),
@@ -193,7 +193,7 @@ def test_runtime_variables_of_different_sources_are_distinct() -> None:
 
 def test_runtime_variables_of_one_element_are_merged() -> None:
     """Windows of 4 of 7 and of 7 of 10: both starts are the same scalar, clamped to [0, 3]."""
-    together = sliced(7, 4, "start").then(sliced(10, 7, "start"))
+    together = slice_map(7, 4, "start").then(slice_map(10, 7, "start"))
     assert [str(rt.source) for rt in together.runtime] == ["start"]
     assert together.evaluate([1], runtime=[3]) == (7,)
     assert together.evaluate([1], runtime=[4]) is None
@@ -202,7 +202,7 @@ def test_runtime_variables_of_one_element_are_merged() -> None:
 @pytest.mark.parametrize("narrow", ["first", "second", "both"])
 def test_a_merged_runtime_variable_has_the_bounds_of_both_maps(narrow: str) -> None:
     """Narrower bounds of a start index do not make it a second value."""
-    first, second = sliced(7, 4, "start"), sliced(10, 7, "start")
+    first, second = slice_map(7, 4, "start"), slice_map(10, 7, "start")
     if narrow in ("first", "both"):
         first_bound = Constraint(first.runtime[0].expr, 2, 3)
         first = first.with_constraints([first_bound]).simplify()
@@ -217,13 +217,13 @@ def test_a_merged_runtime_variable_has_the_bounds_of_both_maps(narrow: str) -> N
 
 
 def test_different_clamps_of_one_source_are_distinct_values() -> None:
-    together = sliced(6, 4, "start").then(sliced(11, 6, "start"))
+    together = slice_map(6, 4, "start").then(slice_map(11, 6, "start"))
     assert [rt.clamp for rt in together.runtime] == [(0, 2), (0, 5)]
 
 
 def test_different_elements_of_one_source_are_distinct_values() -> None:
-    first = sliced(7, 4, "starts", (as_expr(0),))
-    together = first.then(sliced(10, 7, "starts", (as_expr(1),)))
+    first = slice_map(7, 4, "starts", (as_expr(0),))
+    together = first.then(slice_map(10, 7, "starts", (as_expr(1),)))
     assert [[str(e) for e in rt.index] for rt in together.runtime] == [["0"], ["1"]]
 
 
@@ -294,5 +294,5 @@ def test_composition_joins_relations_for_each_runtime_value(
     for at, pairs in runtime_relations(together).items():
         named = dict(zip([str(rt.source) for rt in together.runtime], at, strict=True))
         a, b = named.get("a", 0), named.get("b", 0)
-        assert pairs == joined(relation(first, [a]), relation(second, [b]))
+        assert pairs == join_pairs(relation(first, [a]), relation(second, [b]))
     together.simplify(certify=True)

@@ -30,7 +30,7 @@ from tests.oracles import sums as linear_trees
 Results = tuple[Expr, ...]
 
 
-def enumerated(form: Form) -> Tally:
+def enumerate_tally(form: Form) -> Tally:
     """The tally of a form, point by point."""
     counts = Counter(
         [
@@ -80,7 +80,7 @@ def forms(draw: st.DrawFn, constrained: bool = True) -> Form:
 @given(forms())
 def test_tallies_agree_with_enumeration(form: Form) -> None:
     tally = tally_of(form)
-    assert tally is None or tally == enumerated(form)
+    assert tally is None or tally == enumerate_tally(form)
 
 
 @fuzz(300)
@@ -91,7 +91,7 @@ def test_formulas_without_enumeration_agree_with_enumeration(form: Form) -> None
         patch.setattr(closed, "few_sums", lambda form: None)
         tally = tally_of(form)
     closed.forget()
-    assert tally is None or tally == enumerated(form)
+    assert tally is None or tally == enumerate_tally(form)
 
 
 @fuzz(150)
@@ -99,7 +99,7 @@ def test_formulas_without_enumeration_agree_with_enumeration(form: Form) -> None
 def test_sums_agree_with_enumeration(form: Form) -> None:
     if all(not v.is_empty for v in form.variables):
         tally = sums.tally_of_sums(form)
-        assert tally is None or tally == enumerated(form)
+        assert tally is None or tally == enumerate_tally(form)
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(-4, 4)), min_size=1, max_size=3))
@@ -165,7 +165,7 @@ def test_formulas_of_large_forms_agree_with_those_of_small_ones() -> None:
         small = [Variable(v.name, v.lower, min(v.upper, 24)) for v in m.variables]
         values = dict(zip(m.variables, [v.as_expr() for v in small], strict=True))
         form = Form(m.variables, m.results, m.constraints).with_values(values, small)
-        assert tally_of(form) == enumerated(form), text
+        assert tally_of(form) == enumerate_tally(form), text
 
 
 SIZES = [(961, 1000), (31, 31_000), (620, 1550), (25, 38_440), (1240, 775), (961, 1000)]
@@ -190,11 +190,11 @@ def test_reshapes_and_their_chains_have_a_closed_form(monkeypatch: pytest.Monkey
     monkeypatch.setattr(closed, "tally_of_sums", lambda form: None)
     forms: list[Form] = []
 
-    def recorded(form: Form) -> Form | None:
+    def record(form: Form) -> Form | None:
         forms.append(form)
         return simplest(form)
 
-    monkeypatch.setattr(closed, "simplest", recorded)
+    monkeypatch.setattr(closed, "simplest", record)
     closed.forget()
     chain = IndexingMap.identity(SIZES[0])
     for step in reshapes():
@@ -288,4 +288,4 @@ def test_constraints_on_sums_select_their_values() -> None:
     """A convolution with padding: 14 · 3 - 2 reads of each line."""
     d0, s0 = Variable("d0", 0, 13), Variable("s0", 0, 2)
     form = Form((d0, s0), (d0 + s0 - 1,), (Constraint(d0 + s0, 1, 14),))
-    assert tally_of(form) == enumerated(form) == Tally.of({2: 2, 3: 12})
+    assert tally_of(form) == enumerate_tally(form) == Tally.of({2: 2, 3: 12})

@@ -7,7 +7,7 @@ import pytest
 from indexing import IndexingMap, parse_map
 from simplifier.unknown import require_known
 from tests.checks import checks
-from tests.oracles import relation, swapped, union
+from tests.oracles import invert_pairs, relation, union
 
 FOUND = [
     "(d0)[s0] -> (s0 mod 2), domain: d0 in [0, 5], s0 in [0, 1], d0 * 3 + s0 * 2 in [4, 5], "
@@ -39,7 +39,7 @@ def random_map(random: Random) -> str:
 def _agrees(m: IndexingMap) -> None:
     pairs = relation(m)
     assert m.is_empty() is (not pairs)
-    assert union(require_known(m.inverse())) == swapped(pairs)
+    assert union(require_known(m.inverse())) == invert_pairs(pairs)
     assert m.count_image() == len({y for _, y in pairs})
     simple = m.simplify(certify=True)
     assert relation(simple) == pairs

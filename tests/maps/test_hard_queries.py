@@ -53,22 +53,22 @@ def budgets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (queries, unions):
         real = vars(module)["within_budget"]
 
-        def counted(compute: Any, budget: int, kind: str = "other", real: Any = real) -> object:
+        def count_call(compute: Any, budget: int, kind: str = "other", real: Any = real) -> object:
             recorded.append(budget)
             return real(compute, budget, kind)
 
-        monkeypatch.setattr(module, "within_budget", counted)
+        monkeypatch.setattr(module, "within_budget", count_call)
     return recorded
 
 
-def shifted(m: IndexingMap) -> IndexingMap:
+def shift(m: IndexingMap) -> IndexingMap:
     """Return a map that differs only where d0 is largest."""
     d0 = m.dims[0]
     return IndexingMap.of(m.dims, [*m.results[:2], m.results[2] + d0 // d0.upper])
 
 
-def decided(m: IndexingMap) -> Iterator[object]:
-    yield m.is_equal(shifted(m))
+def decide(m: IndexingMap) -> Iterator[object]:
+    yield m.is_equal(shift(m))
     yield m.count_image()
     yield m.is_injective()
     yield m.is_surjective_onto((19, 23, 5))
@@ -77,14 +77,14 @@ def decided(m: IndexingMap) -> Iterator[object]:
 
 
 def test_a_small_domain_is_enumerated_beyond_the_budget(budgets: list[int]) -> None:
-    assert not any(isinstance(answer, Unknown) for answer in decided(SMALL))
+    assert not any(isinstance(answer, Unknown) for answer in decide(SMALL))
     assert max(budgets) <= FIRST_BUDGET
 
 
 def test_enumerated_answers_are_those_of_the_points() -> None:
     points = dict(SMALL.points())
     assert SMALL.count_image() == len(set(points.values()))
-    difference = SMALL.is_equal(shifted(SMALL))
+    difference = SMALL.is_equal(shift(SMALL))
     assert not difference
     assert not isinstance(difference, Unknown)
     assert difference.witness["d0"] == 4
@@ -100,7 +100,7 @@ def test_enumerated_answers_are_those_of_the_points() -> None:
 
 # fmt: off
 QUERIES: list[tuple[str, Callable[[IndexingMap], object]]] = [
-    ("is_equal",     lambda m: m.is_equal(shifted(m))),
+    ("is_equal",     lambda m: m.is_equal(shift(m))),
     ("count_image",  lambda m: m.count_image()),
     ("image",        lambda m: m.image()),
     ("inverse",      lambda m: m.inverse()),

@@ -11,7 +11,7 @@ import indexing
 from indexing import IndexingMap, parse_map
 from simplifier import Variable
 from simplifier.unknown import require_known
-from tests.oracles import boxes, constraint_lists, fuzz, relation, swapped, tree_expr, trees
+from tests.oracles import boxes, constraint_lists, fuzz, invert_pairs, relation, tree_expr, trees
 
 
 @given(st.data(), boxes())
@@ -27,7 +27,7 @@ def test_the_inverse_swaps_the_relation(data: st.DataObject, box: tuple[Variable
     )
     pairs = relation(made)
     pieces = [relation(piece) for piece in require_known(made.inverse())]
-    assert set().union(*pieces) == swapped(pairs)
+    assert set().union(*pieces) == invert_pairs(pairs)
     assert sum(map(len, pieces)) == len(pairs)  # disjoint
     assert {at for piece in require_known(made.image()) for _, at in relation(piece)} == {
         at for _, at in pairs

@@ -46,7 +46,7 @@ def test_the_union_stays(bounds: list[tuple[tuple[int, int], tuple[int, int]]], 
     assert points(joined) == points(maps)
 
 
-def masked(*parts: str) -> list[IndexingMap]:
+def mask_identity(*parts: str) -> list[IndexingMap]:
     """Return the identity under masks of an integer scalar of a program."""
     text = "ENTRY e { x = f32[4] parameter(0)  n = s8[] parameter(1)  ROOT c = f32[4] copy(x) }"
     scalar = hlo.parse(text).entry["n"]
@@ -69,26 +69,26 @@ def masked(*parts: str) -> list[IndexingMap]:
 
 
 def test_complementary_masks_are_no_mask() -> None:
-    maps = MapSet(masked("-128:-1", "3:127", "0:2"))
-    maps.extend(masked("1:2"))
+    maps = MapSet(mask_identity("-128:-1", "3:127", "0:2"))
+    maps.extend(mask_identity("1:2"))
     (whole,) = MapSet(maps.maps).maps if len(maps.maps) == 1 else join_maps(maps.maps)
     assert str(whole.simplify()) == "(d0) -> (d0), domain: d0 in [0, 3]"
 
 
 def test_a_mask_beside_the_whole_is_redundant() -> None:
     whole = indexing.parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
-    assert join_maps([*masked("2:5"), whole], only_masks=True) == [whole]
-    assert join_maps([whole.with_grade("may"), *masked("2:5")], only_masks=True) != [whole]
+    assert join_maps([*mask_identity("2:5"), whole], only_masks=True) == [whole]
+    assert join_maps([whole.with_grade("may"), *mask_identity("2:5")], only_masks=True) != [whole]
 
 
 def test_apart_masks_stay() -> None:
-    maps = masked("-128:-1", "3:127")
+    maps = mask_identity("-128:-1", "3:127")
     assert join_maps(maps) == maps
 
 
 def test_two_variables_of_one_value_have_the_bounds_of_both() -> None:
     """The maps for n in [3, 127], and for n = 0; the first has two variables for n."""
-    small, large = masked("0:0", "3:127")
+    small, large = mask_identity("0:0", "3:127")
     twice = replace(large.runtime[0], variable=Variable("rt1", 0, 127))
     both = replace(large, runtime=(*large.runtime, twice))
     assert len(join_maps([small, both])) == 2
@@ -118,12 +118,14 @@ def runtime_maps() -> dict[str, list[IndexingMap]]:
     text = "ENTRY e { t = s8[4] parameter(0)  n = s8[] parameter(1)  ROOT c = s8[4] copy(t) }"
     entry = hlo.parse(text).entry
 
-    def made(name: str, source: str, high: int = 3, index: tuple[Expr, ...] = ()) -> IndexingMap:
+    def make_variable(
+        name: str, source: str, high: int = 3, index: tuple[Expr, ...] = ()
+    ) -> IndexingMap:
         rt = indexing.RuntimeVariable(Variable(name, 0, high), entry[source], index)
         return IndexingMap.of([Variable("d0", 0, 3)], [rt.expr], runtime=[rt])
 
-    n, d0 = made("rt0", "n"), Variable("d0", 0, 3).as_expr()
-    element, other = made("rt1", "t", 3, (d0,)), made("rt1", "t", 3, (d0 // 2,))
+    n, d0 = make_variable("rt0", "n"), Variable("d0", 0, 3).as_expr()
+    element, other = make_variable("rt1", "t", 3, (d0,)), make_variable("rt1", "t", 3, (d0 // 2,))
     symbol = indexing.RuntimeVariable(Variable("k", 0, 3))
     named = IndexingMap.of(n.dims, [symbol.expr], runtime=[symbol])
     both = replace(n, runtime=(*n.runtime, *element.runtime))
@@ -131,11 +133,14 @@ def runtime_maps() -> dict[str, list[IndexingMap]]:
         "one variable": [n, n, IndexingMap.of(n.dims, [d0])],
         "two variables": [n, element, both],
         "a symbol": [named, element, named],
-        "other names": [made("rt1", "n"), n],
-        "other bounds": [n, made("rt0", "n", 2)],
+        "other names": [make_variable("rt1", "n"), n],
+        "other bounds": [n, make_variable("rt0", "n", 2)],
         "another order": [element, n],
         "another element": [n, element, other],
-        "one value twice": [n, replace(n, runtime=(*n.runtime, *made("rt1", "n").runtime))],
+        "one value twice": [
+            n,
+            replace(n, runtime=(*n.runtime, *make_variable("rt1", "n").runtime)),
+        ],
     }
 
 
@@ -158,6 +163,6 @@ def test_maps_that_share_their_variables_already_stay(
 
 
 def test_without_its_masks_a_map_reads_more() -> None:
-    (m,) = masked("3:127")
+    (m,) = mask_identity("3:127")
     assert [rt.source_name for rt in mask_values(m)] == ["n"]
     assert str(without_values(m, mask_values(m))) == "(d0) -> (d0), domain: d0 in [0, 3]"

@@ -28,7 +28,7 @@ GATHER = """ENTRY e {
 }"""
 
 
-def gathered() -> IndexingMap:
+def gather_map() -> IndexingMap:
     """A map with a runtime variable whose source is an instruction of a module."""
     (read,) = indexing.output_to_input(hlo.parse(GATHER).entry.root).maps[0]
     return read
@@ -60,7 +60,7 @@ def test_an_empty_map_keeps_its_spaces() -> None:
 
 
 def test_json_has_instructions_as_their_names() -> None:
-    read = gathered()
+    read = gather_map()
     restored = IndexingMap.from_json(read.to_json())
     assert str(restored) == str(read)
     (mine,), (theirs,) = restored.runtime, read.runtime
@@ -71,7 +71,7 @@ def test_json_has_instructions_as_their_names() -> None:
 
 
 def test_a_pickled_map_refers_to_the_pickled_module() -> None:
-    read = gathered()
+    read = gather_map()
     source = read.runtime[0].source
     assert isinstance(source, hlo.Instruction)
     module, restored = pickle.loads(pickle.dumps((source.module, read)))
@@ -81,7 +81,7 @@ def test_a_pickled_map_refers_to_the_pickled_module() -> None:
 
 
 def test_a_copy_keeps_its_instructions() -> None:
-    read = gathered()
+    read = gather_map()
     assert copy.copy(read) == copy.deepcopy(read) == read
     assert copy.deepcopy(read.runtime[0]).source is copy.copy(read.runtime[0]).source
     assert copy.deepcopy(read).runtime[0].source is read.runtime[0].source

@@ -94,7 +94,7 @@ def test_physical_and_logical_maps_have_the_expected_text(
 
 
 @st.composite
-def laid_out(draw: st.DrawFn, most_tiles: int = 2) -> Shape:
+def draw_shape(draw: st.DrawFn, most_tiles: int = 2) -> Shape:
     """A small array with any order, padding, tiles and tail padding."""
     dims = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
     order = tuple(draw(st.permutations(range(len(dims)))))
@@ -110,7 +110,7 @@ def laid_out(draw: st.DrawFn, most_tiles: int = 2) -> Shape:
     return Shape("f32", dims, layout)
 
 
-@given(laid_out())
+@given(draw_shape())
 def test_maps_agree_with_the_layout_functions(shape: Shape) -> None:
     physical, logical = physical_map(shape), logical_map(shape)
     for index in product(*map(range, shape.dims)):
@@ -121,7 +121,7 @@ def test_maps_agree_with_the_layout_functions(shape: Shape) -> None:
 
 
 @fuzz(30)
-@given(laid_out())
+@given(draw_shape())
 def test_logical_and_physical_maps_are_inverse(shape: Shape) -> None:
     there_and_back = physical_map(shape).then(logical_map(shape))
     assert there_and_back.is_equal(IndexingMap.identity(shape))
@@ -130,7 +130,7 @@ def test_logical_and_physical_maps_are_inverse(shape: Shape) -> None:
 @fuzz(30)
 @given(st.data())
 def test_a_layout_change_permutes_memory(data: st.DataObject) -> None:
-    source = data.draw(laid_out())
+    source = data.draw(draw_shape())
     order = tuple(data.draw(st.permutations(range(source.rank))))
     target = source.with_layout(Layout(order, tail_padding=data.draw(st.integers(1, 3))))
     change = layout_change(source=source, target=target)
@@ -173,7 +173,7 @@ def test_a_read_without_gaps_is_contiguous(array: str, reads: str, one_block: bo
 
 
 @fuzz(30)
-@given(laid_out(most_tiles=1))
+@given(draw_shape(most_tiles=1))
 def test_contiguity_agrees_with_enumeration(shape: Shape) -> None:
     read = sorted(int(shape.linear_index(i)) for i in product(*map(range, shape.dims)))
     expected = not read or read[-1] - read[0] + 1 == len(read)

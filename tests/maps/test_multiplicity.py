@@ -29,7 +29,9 @@ from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
 Element = tuple[int, ...]
 
 
-def counted(maps: list[IndexingMap], values: dict[str, Any] | None = None) -> Counter[Element]:
+def enumerate_reads(
+    maps: list[IndexingMap], values: dict[str, Any] | None = None
+) -> Counter[Element]:
     """The read count of each element, by enumeration."""
     counts: Counter[Element] = Counter()
     for m in maps:
@@ -80,7 +82,7 @@ def test_counts_agree_with_enumeration(data: st.DataObject, box: tuple[Variable,
                 constraints=data.draw(constraint_lists(box, max_count=2)),
             )
         )
-    check(require_known(multiplicity(maps)), counted(maps))
+    check(require_known(multiplicity(maps)), enumerate_reads(maps))
 
 
 @given(st.data(), boxes(max_dims=3))
@@ -95,7 +97,7 @@ def test_counts_of_an_array_agree_with_enumeration(
         constraints=data.draw(constraint_lists(box, max_count=1)),
     )
     sizes = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
-    points = counted([m])
+    points = enumerate_reads([m])
     expected = [[points[i, j] for j in range(sizes[1])] for i in range(sizes[0])]
     assert require_known(require_known(multiplicity(m)).counts(sizes)).tolist() == expected
 
@@ -126,7 +128,7 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
                 assert answer == step.unknown
                 continue
             assert isinstance(answer, Multiplicity)
-            expected = counted(list(step.maps), values)
+            expected = enumerate_reads(list(step.maps), values)
             assert answer.total == expected.total()
             assert answer.histogram() == dict(sorted(Counter(expected.values()).items()))
             assert (answer.distinct, answer.maximum) == (
@@ -134,7 +136,7 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
                 max(expected.values(), default=0),
             )
             plain = [m for m in step.maps if not m.runtime]
-            points = counted(plain)
+            points = enumerate_reads(plain)
             assert count_domain(plain) == points.total()
             assert count_image(plain) == len(points)
 
@@ -307,7 +309,9 @@ def test_a_value_that_changes_the_counts_is_required() -> None:
     for m in (moved, halved):
         assert_unknown(multiplicity(m), "depends on `rt0`")
         for value in range(4):
-            check(require_known(multiplicity(m, {"rt0": value})), counted([m], {"rt0": value}))
+            check(
+                require_known(multiplicity(m, {"rt0": value})), enumerate_reads([m], {"rt0": value})
+            )
     plain = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 2], rt0 in [0, 3]")
     both = require_known(multiplicity([plain, plain]))
     assert both.total == 6

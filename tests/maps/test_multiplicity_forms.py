@@ -21,7 +21,7 @@ from tests.oracles import fuzz
 NAMES = ["d0", "d1", "s0", "s1"]
 
 
-def grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Expressions over `inner`: also divisors that may be 0."""
     return st.one_of(
         st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner),
@@ -32,7 +32,7 @@ def grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRS = st.recursive(
-    st.one_of(st.sampled_from(NAMES), st.integers(-3, 5).map(str)), grown, max_leaves=5
+    st.one_of(st.sampled_from(NAMES), st.integers(-3, 5).map(str)), extend, max_leaves=5
 )
 BOUNDS = st.integers(-4, 4).flatmap(lambda low: st.tuples(st.just(low), st.integers(low, low + 6)))
 
@@ -48,7 +48,7 @@ def map_texts(draw: st.DrawFn) -> str:
     return f"(d0, d1)[s0, s1] -> ({', '.join(results)}), domain: {', '.join(parts)}"
 
 
-def enumerated(m: IndexingMap) -> Counter[tuple[int, ...]]:
+def enumerate_reads(m: IndexingMap) -> Counter[tuple[int, ...]]:
     """The read count of each element; a point that divides by 0 reads nothing."""
     counts: Counter[tuple[int, ...]] = Counter()
     for point in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
@@ -59,7 +59,7 @@ def enumerated(m: IndexingMap) -> Counter[tuple[int, ...]]:
 
 
 def check(m: IndexingMap) -> None:
-    reads, expected = multiplicity(m), enumerated(m)
+    reads, expected = multiplicity(m), enumerate_reads(m)
     assert isinstance(reads, Multiplicity), reads
     assert reads.total == m.count_domain() == expected.total()
     assert reads.distinct == len(expected)

@@ -37,7 +37,7 @@ MAP: Final = IndexingMap.over((8, 6), lambda d: [d[0] // 3 + d[1], (5 * d[0] + d
 PAIRS: Final = {(i, j): MAP.evaluate([i, j]) for i in range(8) for j in range(6)}
 
 
-def named(first: str, second: str) -> IndexingMap:
+def name_map(first: str, second: str) -> IndexingMap:
     return rename_variables(MAP, {MAP.dims[0]: first, MAP.dims[1]: second})
 
 
@@ -47,7 +47,10 @@ def check_equal(other: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_notation_keeps_the_map(name: str) -> None:
-    for m in (named(name, "d1x"), named("a_b", name) if name != "a_b" else named("a.b", name)):
+    for m in (
+        name_map(name, "d1x"),
+        name_map("a_b", name) if name != "a_b" else name_map("a.b", name),
+    ):
         check_equal(IndexingMap.from_mlir(m.to_mlir()))
         check_equal(IndexingMap.from_isl(m.to_isl()))
         check_equal(IndexingMap.from_sympy(m.to_sympy()))
@@ -62,4 +65,4 @@ def test_every_notation_keeps_the_map(name: str) -> None:
 def test_a_name_that_the_text_of_a_map_accepts_is_read_back() -> None:
     for name in NAMES:
         if name.replace(".", "_").isidentifier() and name.isascii():
-            check_equal(indexing.parse_map(str(named(name, "y"))))
+            check_equal(indexing.parse_map(str(name_map(name, "y"))))

@@ -58,7 +58,7 @@ def elements(region: Region) -> Elements:
     return set(listed)
 
 
-def reached(m: IndexingMap) -> Elements:
+def reached_elements(m: IndexingMap) -> Elements:
     """The results of a map for all points and runtime values."""
     return {results for pairs in meaning(m).values() for _, results in pairs}
 
@@ -83,14 +83,14 @@ def test_the_union_of_translated_sets_is_the_translated_union(
     sets = [union_of([[box] for box in data.draw(some_boxes(rank))]) for _ in range(count)]
     by = data.draw(st.tuples(*[st.integers(-40, 40)] * rank))
 
-    def moved(boxes: list[Box]) -> list[Box]:
+    def move(boxes: list[Box]) -> list[Box]:
         offsets = [tuple([o + d for o, d in zip(b.offsets, by, strict=True)]) for b in boxes]
         return [Box(o, b.sizes, b.strides) for o, b in zip(offsets, boxes, strict=True)]
 
     together = union_of(sets)
     assert union(together) == set[tuple[int, ...]]().union(*map(union, sets))
     assert sum(box.count() for box in together) == len(union(together))
-    assert union_of(map(moved, sets)) == moved(together)
+    assert union_of(map(move, sets)) == move(together)
 
 
 @pytest.mark.parametrize("grade", ["exact", "may"])
@@ -147,8 +147,8 @@ def test_image_boxes_are_the_image(m: IndexingMap) -> None:
         )
     )
     assert boxes is not None, "small images are enumerated"
-    assert union(boxes) == reached(m)
-    assert sum(box.count() for box in boxes) == len(reached(m))
+    assert union(boxes) == reached_elements(m)
+    assert sum(box.count() for box in boxes) == len(reached_elements(m))
 
 
 # fmt: off
@@ -210,7 +210,7 @@ def test_at_gives_the_elements_that_the_points_reach(data: st.DataObject, m: Ind
         if all(i in side for i, side in zip(at, chosen, strict=True))
     }
     assert elements(region) == wanted
-    assert all((element in region) == (element in wanted) for element in reached(m))
+    assert all((element in region) == (element in wanted) for element in reached_elements(m))
     assert (region.grade == "may") == bool(region.runtime) or m.grade == "may" or m.runtime
     boxes = region.boxes()
     if boxes is not None:
@@ -237,7 +237,7 @@ def test_operations_on_regions_agree_with_sets(first: IndexingMap, second: Index
         )
         for m in (first, second)
     ]
-    a, b = reached(first), reached(second)
+    a, b = reached_elements(first), reached_elements(second)
     assert elements(regions[0] | regions[1]) == a | b
     assert elements(regions[0] & regions[1]) == a & b
     assert (regions[0] == regions[1]) == (a == b)

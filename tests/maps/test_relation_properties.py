@@ -32,9 +32,9 @@ from tests.oracles import (
     boxes,
     constraint_lists,
     fuzz,
+    invert_pairs,
     relation,
     sums,
-    swapped,
     tree_expr,
     trees,
     union,
@@ -77,7 +77,7 @@ def programs(maps: Sequence[IndexingMap]) -> Iterator[Program]:
         yield dict(zip(elements, values, strict=True))
 
 
-def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
+def related_pairs(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
     pairs = set()
     for m in maps:
         for values in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
@@ -92,7 +92,7 @@ def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
     return pairs
 
 
-def decided(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
+def decide(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
     """The answer as a bool, or `None` if undecided."""
     answer = question()
     return None if isinstance(answer, Unknown) else bool(answer)
@@ -183,7 +183,7 @@ def test_inverse_image_and_preimage_of_several_maps(
 ) -> None:
     pairs = union(maps)
     pieces = [relation(piece) for piece in require_known(inverse(maps))]
-    assert set().union(*pieces) == swapped(pairs)
+    assert set().union(*pieces) == invert_pairs(pairs)
     assert sum(map(len, pieces)) == len(pairs)  # disjoint
     whole = {y for piece in require_known(image(maps)) for _, y in relation(piece)}
     assert whole == {y for _, y in pairs}
@@ -208,13 +208,13 @@ def with_values(text: str, **elements: str) -> IndexingMap:
     plain = parse_map(f"{left}), domain: {right}")
     known = {v.name: v for v in plain.variables}
 
-    def placed(rt: RuntimeVariable) -> RuntimeVariable:
+    def place_variable(rt: RuntimeVariable) -> RuntimeVariable:
         source, _, place = elements[rt.name].rstrip("]").partition("[")
         variable, _, offset = place.partition("+")
         index = (known[variable] + int(offset or 0),) if place else ()
         return replace(rt, array=ArrayName(source), index=index, clamp=rt.variable.bounds)
 
-    return replace(plain, runtime=tuple(map(placed, plain.runtime)))
+    return replace(plain, runtime=tuple(map(place_variable, plain.runtime)))
 
 
 # fmt: off
@@ -266,7 +266,7 @@ VALUES: list[tuple[list[IndexingMap], tuple[int, ...]]] = [
 def test_properties_hold_for_all_runtime_values(
     maps: list[IndexingMap], sizes: tuple[int, ...]
 ) -> None:
-    relations = [related(maps, program) for program in programs(maps)]
+    relations = [related_pairs(maps, program) for program in programs(maps)]
     assert len(relations) > 0
     indices = set(product(*map(range, sizes)))
     truths = {
@@ -275,13 +275,13 @@ def test_properties_hold_for_all_runtime_values(
         "onto": all(indices <= {y for _, y in pairs} for pairs in relations),
     }
     answers = {
-        "injective": decided(lambda: is_injective(maps)),
-        "single": decided(lambda: is_single_valued(maps)),
-        "onto": decided(lambda: is_surjective_onto(maps, sizes)),
+        "injective": decide(lambda: is_injective(maps)),
+        "single": decide(lambda: is_single_valued(maps)),
+        "onto": decide(lambda: is_surjective_onto(maps, sizes)),
     }
     for k, d in enumerate(maps[0].dims):
         truths[d.name] = any(changes_with(pairs, k, d.bounds) for pairs in relations)
-        answers[d.name] = decided(lambda k=k: depends_on(maps, k))  # type: ignore[misc]
+        answers[d.name] = decide(lambda k=k: depends_on(maps, k))  # type: ignore[misc]
     assert {q: a for q, a in answers.items() if a is not None} == {
         q: t for q, t in truths.items() if answers[q] is not None
     }
@@ -298,7 +298,7 @@ def test_the_undecided_rows_of_the_table_are_few() -> None:
             ("onto", lambda maps=maps, sizes=sizes: is_surjective_onto(maps, sizes)),
             ("d0", lambda maps=maps: depends_on(maps, 0)),
         )
-        if decided(question) is None
+        if decide(question) is None
     ]
     assert left == [(7, "onto"), (13, "d0")]
 
@@ -315,17 +315,17 @@ def test_a_witness_names_the_elements_and_their_values() -> None:
 
 
 def test_differently_clamped_elements_have_a_common_value() -> None:
-    def taken(high: int) -> RuntimeVariable:
+    def taken_variable(high: int) -> RuntimeVariable:
         return RuntimeVariable(Variable("rt0", 0, high), "i", (), (0, high))
 
     d = indexing.dims((1,))
     pair = [
         IndexingMap.of(d, [rt.expr + shift], runtime=[rt])
-        for rt, shift in ((taken(2), 0), (taken(5), 4))
+        for rt, shift in ((taken_variable(2), 0), (taken_variable(5), 4))
     ]
     # 0 and 4, 1 and 5, 2 and 6 to 9: always different; but rt0 = 5 and 1 is no value of i
     assert is_single_valued([pair[0], pair[0]]) is True
-    far = IndexingMap.of(d, [taken(5).expr + 9], runtime=[taken(5)])
+    far = IndexingMap.of(d, [taken_variable(5).expr + 9], runtime=[taken_variable(5)])
     answer = is_single_valued([pair[0], far])
     assert isinstance(answer, Unknown)
     assert "of `i` is clamped to different bounds" in answer.reason
@@ -368,8 +368,8 @@ def test_pieces_of_an_inverse_are_exact_where_an_exact_map_relates(
     doubtful = [m.with_grade("may") for m in other if spaces[0] == spaces[1]]
     pieces = require_known(inverse([*doubtful, *sure]))
     by_grade = {g: [relation(p) for p in pieces if p.grade == g] for g in ("exact", "may")}
-    assert set().union(*by_grade["exact"]) == swapped(union(sure))
-    assert set().union(*by_grade["may"]) == swapped(union(doubtful) - union(sure))
+    assert set().union(*by_grade["exact"]) == invert_pairs(union(sure))
+    assert set().union(*by_grade["may"]) == invert_pairs(union(doubtful) - union(sure))
     every = [*by_grade["exact"], *by_grade["may"]]
     assert sum(map(len, every)) == len(set().union(*every))  # disjoint
 
@@ -492,5 +492,5 @@ def test_the_inverse_keeps_range_variables_of_source_indices(
     )  # fmt: skip
     pieces = require_known(inverse(m))
     for program in programs([m]):
-        pairs = related([m], program)
-        assert related(pieces, program) == swapped(pairs)
+        pairs = related_pairs([m], program)
+        assert related_pairs(pieces, program) == invert_pairs(pairs)

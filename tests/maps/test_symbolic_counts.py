@@ -16,12 +16,12 @@ from indexing.maps.counts.symbolic import SymbolicCounts, symbolic_counts, tile_
 from simplifier import Variable, variable
 from simplifier.linear import as_expr
 from simplifier.unknown import Unknown, require_known
-from tests.oracles import fuzz, scaled
+from tests.oracles import fuzz, scale
 
 n, m = variable("n", 1, 12), variable("m", 2, 9)
 
 
-def expected(instances: Counter[tuple[int, ...]]) -> tuple[int, int, int]:
+def expected_counts(instances: Counter[tuple[int, ...]]) -> tuple[int, int, int]:
     return instances.total(), len(instances), max(instances.values())
 
 
@@ -42,7 +42,9 @@ def check(formulas: SymbolicCounts, sizes: dict[str, int], counts: Counter[tuple
     """Compare the formulas that are known; return their number."""
     answers = formulas.at(**{v.name: sizes[v.name] for v in formulas.parameters})
     pairs = [
-        p for p in zip(answers, expected(counts), strict=True) if not isinstance(p[0], Unknown)
+        p
+        for p in zip(answers, expected_counts(counts), strict=True)
+        if not isinstance(p[0], Unknown)
     ]
     assert [a for a, _ in pairs] == [b for _, b in pairs], (str(formulas), sizes)
     return len(pairs)
@@ -156,7 +158,7 @@ def test_counts_of_tiles_agree_with_enumeration_at_all_positions(m: IndexingMap)
     formulas = tile_counts(m)
     assert isinstance(formulas, SymbolicCounts), formulas
     sizes = [v.upper + 1 for v in m.dims]
-    for tile in list(product(*[range(1, size + 1) for size in sizes]))[:: scaled(5) or 1]:
+    for tile in list(product(*[range(1, size + 1) for size in sizes]))[:: scale(5) or 1]:
         for corner in {(0,) * len(tile), tuple(a - b for a, b in zip(sizes, tile, strict=True))}:
             ends = [range(a, a + t) for a, t in zip(corner, tile, strict=True)]
             counts = reads(m, {}, lambda d, e=ends: all(i in r for i, r in zip(d, e, strict=True)))

@@ -124,7 +124,7 @@ def _lows(count: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(-2, 1), min_size=count, max_size=count)
 
 
-def undefined(m: IndexingMap) -> set[tuple[int, ...]]:
+def undefined_points(m: IndexingMap) -> set[tuple[int, ...]]:
     """The dimensions of points at which a divisor is 0."""
     points: set[tuple[int, ...]] = set()
     for values in product(*[range(v.lower, v.upper + 1) for v in m.variables]):
@@ -140,7 +140,7 @@ def undefined(m: IndexingMap) -> set[tuple[int, ...]]:
 @fuzz(400)
 @given(maps_with_divisors())
 def test_maps_keep_their_points_where_no_divisor_is_0(m: IndexingMap) -> None:
-    pairs, dropped = relation(m), undefined(m)
+    pairs, dropped = relation(m), undefined_points(m)
 
     def same(pairs_of: set[Pair], expected: set[Pair], at: Callable[[Pair], object]) -> None:
         assert expected <= pairs_of

@@ -94,13 +94,13 @@ def cases() -> Iterator[Case]:
         shape = hlo.parse_shape(text)
         assert isinstance(shape, hlo.Shape)
         reads = indexing.row_map(shape, threads=threads, rows=rows)
-        yield Case(test, f"rows of {shape.dims[-1]}", True, _known(_array(reads, shape)))
+        yield Case(test, f"rows of {shape.dims[-1]}", True, _require_access(_array(reads, shape)))
     yield Case("DynamicSlice", "rows of 32 integers from an unknown start", True, window)
     shape = hlo.parse_shape("s8[256,512]")
     assert isinstance(shape, hlo.Shape)
     for columns in (16, 32, 64, 128):
         tiles = indexing.tile_map(shape, (16, columns), threads=128)
-        own = _known(_array(tiles, shape))
+        own = _require_access(_array(tiles, shape))
         yield Case("SmallDataTypes", f"tiles of 16 x {columns} bytes", columns >= 64, own)
 
 
@@ -108,13 +108,13 @@ def _array(reads: indexing.IndexingMap, shape: hlo.Shape) -> object:
     return indexing.array_access(reads, shape, "A6000")
 
 
-def _known(answer: object) -> MemoryAccess:
+def _require_access(answer: object) -> MemoryAccess:
     assert isinstance(answer, MemoryAccess)
     return answer
 
 
 def _load(root: hlo.Instruction, unroll: int) -> MemoryAccess:
-    return _known(indexing.access(root, unroll=unroll, device="A6000")[0])
+    return _require_access(indexing.access(root, unroll=unroll, device="A6000")[0])
 
 
 def table() -> Iterator[str]:

@@ -107,7 +107,7 @@ class Recorder:
         self.values[index] = value
 
 
-def recorded(nest: LoopNest, arrays: Sequence[Any]) -> list[tuple[str, str, tuple[int, ...]]]:
+def record(nest: LoopNest, arrays: Sequence[Any]) -> list[tuple[str, str, tuple[int, ...]]]:
     """Execute the Python loops of a nest, and return its reads and writes in their order."""
     log: list[tuple[str, str, tuple[int, ...]]] = []
     names = [buffer.name for buffer in nest.inputs]
@@ -131,7 +131,7 @@ def reads_of_tiles(nest: LoopNest, arrays: Sequence[Any], sizes: Sequence[int]) 
     """
     reads: TileReads = {}
     pending: list[tuple[str, tuple[int, ...]]] = []
-    for kind, name, index in recorded(nest, arrays):
+    for kind, name, index in record(nest, arrays):
         if kind == "read":
             pending.append((name, index))
             continue

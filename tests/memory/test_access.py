@@ -97,7 +97,7 @@ def without_constant_loops(table: Table) -> Table:
     return table
 
 
-def counted(table: Table, width: int, bits: int, device: Gpu) -> Counts:
+def count(table: Table, width: int, bits: int, device: Gpu) -> Counts:
     """The expected numbers of one load of `width` elements."""
     warps = requested = used = ideal = 0
     segments, histogram = Counter[int](), Counter[int]()
@@ -134,10 +134,10 @@ def check(access: MemoryAccess, every: list[dict[int, Table]], shape: Shape) -> 
             for k in range(width):
                 other = by_element[load.unroll + k]
                 covered.append(other)
-                assert other == shifted(first, k)
+                assert other == shift(first, k)
                 if width > 1:
                     assert all(p % width == 0 for p in places(first))
-            expected = counted(first, width, bits, access.device)
+            expected = count(first, width, bits, access.device)
             own = load.transactions
             assert own.segments == expected.segments
             assert own.histogram == expected.histogram
@@ -157,7 +157,7 @@ def places(table: Table) -> Iterator[int]:
             yield from (p for p in row if p is not None)
 
 
-def shifted(table: Table, by: int) -> Table:
+def shift(table: Table, by: int) -> Table:
     return {
         loop: {
             block: tuple([None if p is None else p + by for p in row]) for block, row in b.items()
@@ -291,7 +291,7 @@ def test_classes_of_warps_are_all_warps(accesses: WarpAccesses, bits: int) -> No
         )
         for point in points
     }
-    expected = counted({(): row}, 1, bits, SMALL)
+    expected = count({(): row}, 1, bits, SMALL)
     own = transactions(accesses, element_bits=bits, elements=1, device=SMALL)
     assert not isinstance(own, Unknown)
     assert (own.warps, own.histogram) == (expected.warps, expected.histogram)
@@ -309,7 +309,7 @@ def root(text: str) -> hlo.Instruction:
     return hlo.parse(text).entry.root
 
 
-def known(answer: MemoryAccess | Unknown) -> MemoryAccess:
+def require_access(answer: MemoryAccess | Unknown) -> MemoryAccess:
     assert isinstance(answer, MemoryAccess)
     return answer
 
@@ -324,7 +324,7 @@ def test_segments_are_those_of_tensor_layouts(element: str, size: int) -> None:
         assert isinstance(array, hlo.Shape)
         lane, vector = Variable("th_x", 0, 31), Variable("unroll_id", 0, 1)
         pairs = IndexingMap.of([lane], [lane * stride + vector], ranges=[vector])
-        own = known(indexing.array_access(pairs, array))
+        own = require_access(indexing.array_access(pairs, array))
         theirs = analysis.segment_analysis(
             tensor_layouts.Layout((32, 2), (stride, 1)), element_bytes=size
         )
@@ -337,20 +337,20 @@ def test_starts_give_the_best_and_the_worst_alignment() -> None:
     """A run of 32 floats: 4 sectors if it starts at a sector, otherwise 5."""
     window = root("""ENTRY e { p = f32[1000] parameter(0)  i = s32[] parameter(1)
       ROOT s = f32[32] dynamic-slice(p, i), dynamic_slice_sizes={32} }""")
-    load = known(indexing.access(window, threads=32)[0])
+    load = require_access(indexing.access(window, threads=32)[0])
     assert (load.best_starts, load.best.sectors) == ({"i": 0}, 4)
     assert (load.worst_starts, load.sectors, load.lines) == ({"i": 1}, 5, 2)
 
 
 def test_adjacent_aligned_elements_are_one_vector() -> None:
     plain = root("ENTRY e { p = f32[4096] parameter(0)  ROOT n = f32[4096] negate(p) }")
-    load = known(indexing.access(plain, unroll=4)[0])
+    load = require_access(indexing.access(plain, unroll=4)[0])
     assert [(i.bytes_per_lane, i.unroll) for i in load.instructions] == [(16, 0)]
-    wide = known(indexing.access(plain, unroll=8)[0])
+    wide = require_access(indexing.access(plain, unroll=8)[0])
     assert [(i.bytes_per_lane, i.unroll) for i in wide.instructions] == [(16, 0), (16, 4)]
     odd = root("""ENTRY e { p = f32[4097] parameter(0)
       ROOT s = f32[4096] slice(p), slice={[1:4097]} }""")
-    apart = known(indexing.access(odd, unroll=4)[0])
+    apart = require_access(indexing.access(odd, unroll=4)[0])
     assert [i.bytes_per_lane for i in apart.instructions] == [4, 8, 4]
     assert apart.bytes_requested == load.bytes_requested
     assert (apart.ratio, load.ratio) == (3.0625, 1)
@@ -358,17 +358,17 @@ def test_adjacent_aligned_elements_are_one_vector() -> None:
 
 def test_packed_elements_share_bytes() -> None:
     packed = root("ENTRY e { p = s4[64]{0:E(4)} parameter(0)  ROOT c = s8[64] convert(p) }")
-    load = known(indexing.access(packed, threads=64)[0])
+    load = require_access(indexing.access(packed, threads=64)[0])
     assert (load.bytes_requested, load.transactions.bytes_used, load.sectors) == (64, 32, 2)
-    pairs = known(indexing.access(packed, threads=64, unroll=2)[0])
+    pairs = require_access(indexing.access(packed, threads=64, unroll=2)[0])
     assert [i.bytes_per_lane for i in pairs.instructions] == [1]
     assert (pairs.bytes_requested, pairs.sectors) == (32, 1)
 
 
 def test_an_array_between_lines_touches_more_of_them() -> None:
     plain = root("ENTRY e { p = f32[4096] parameter(0)  ROOT n = f32[4096] negate(p) }")
-    aligned = known(indexing.access(plain)[0])
-    shifted_by_4 = known(indexing.access(plain, offset=4)[0])
+    aligned = require_access(indexing.access(plain)[0])
+    shifted_by_4 = require_access(indexing.access(plain, offset=4)[0])
     assert (aligned.sectors, aligned.lines) == (512, 128)
     assert (shifted_by_4.sectors, shifted_by_4.lines) == (640, 256)
     with pytest.raises(ValueError, match="misaligned"):
@@ -377,7 +377,7 @@ def test_an_array_between_lines_touches_more_of_them() -> None:
 
 def test_warps_of_64_lanes() -> None:
     plain = root("ENTRY e { p = f32[4096] parameter(0)  ROOT n = f32[4096] negate(p) }")
-    load = known(indexing.access(plain, device="MI300")[0])
+    load = require_access(indexing.access(plain, device="MI300")[0])
     assert (load.transactions.warps, load.sectors, load.histogram) == (64, 256, {4: 64})
 
 
@@ -390,8 +390,8 @@ def test_a_launch_of_24576_blocks_is_two_patterns() -> None:
       ENTRY e { p = f32[6,512,4096] parameter(0)  q = f32[6,4096,512] parameter(1)
         ROOT f = f32[6,512,4096] fusion(p, q), kind=kLoop, calls=fused }""")
     loads = indexing.access(fusion, unroll=4, budget=128)
-    assert [known(load).histogram for load in loads] == [{16: 98304}, {32: 393216}]
-    assert known(loads.store).histogram == {16: 98304}
+    assert [require_access(load).histogram for load in loads] == [{16: 98304}, {32: 393216}]
+    assert require_access(loads.store).histogram == {16: 98304}
 
 
 def test_beyond_the_budget_the_answer_is_unknown() -> None:
@@ -414,9 +414,9 @@ def test_schedules_of_ones_own() -> None:
       ROOT t = f32[64,96] transpose(p), dimensions={1,0} }""")
     tiles = indexing.tile_map((96, 64), tile=(32, 32), threads=128)
     reads = tiles.then(IndexingMap.over((96, 64), lambda d: [d[1], d[0]]))
-    assert known(indexing.access(transpose, schedule=reads)[0]).ratio == 1
+    assert require_access(indexing.access(transpose, schedule=reads)[0]).ratio == 1
     shape = transpose.operands[0].shape
     assert isinstance(shape, hlo.Shape)
-    once, twice = [known(indexing.array_access([tiles] * n, shape)) for n in (1, 2)]
+    once, twice = [require_access(indexing.array_access([tiles] * n, shape)) for n in (1, 2)]
     assert (once.sectors, once.ideal_sectors, twice.sectors) == (768, 768, 1536)
-    assert known(indexing.access(transpose)[0]).ratio == 8
+    assert require_access(indexing.access(transpose)[0]).ratio == 8

@@ -27,7 +27,7 @@ COLUMN = IndexingMap.over((32, 1), lambda d: [d[0], d[1]])
 TILE = "(32,32):(32,1)"
 
 
-def counted(addresses: list[int | None], access_bytes: int, device: Gpu) -> tuple[int, int]:
+def count(addresses: list[int | None], access_bytes: int, device: Gpu) -> tuple[int, int]:
     """Wavefronts and phases of one access, word by word."""
     lanes_at_once = min(
         device.threads_per_warp, device.banks * device.bank_bytes // max(4, access_bytes)
@@ -48,7 +48,7 @@ def counted(addresses: list[int | None], access_bytes: int, device: Gpu) -> tupl
     return wavefronts, phases
 
 
-def known(answer: Any) -> BankConflicts:
+def require_conflicts(answer: Any) -> BankConflicts:
     assert isinstance(answer, BankConflicts)
     return answer
 
@@ -91,10 +91,10 @@ def test_wavefronts_are_those_of_all_words(
     for lane in range(m.dims[0].upper + 1):
         index = m.evaluate((lane, 0))
         addresses.append(None if index is None else layout(*index) * element_bits // 8)
-    own = known(bank_conflicts(m, layout, device, element_bits, access_bytes))
-    assert (own.wavefronts, own.phases) == counted(addresses, access_bytes, gpu(device))
+    own = require_conflicts(bank_conflicts(m, layout, device, element_bits, access_bytes))
+    assert (own.wavefronts, own.phases) == count(addresses, access_bytes, gpu(device))
     assert sum(degree * number for degree, number in own.histogram.items()) == own.wavefronts
-    as_map = known(bank_conflicts(m, layout.map, device, element_bits, access_bytes))
+    as_map = require_conflicts(bank_conflicts(m, layout.map, device, element_bits, access_bytes))
     assert as_map == own
     affine = CuteLayout(layout.shape, layout.stride)
     beside = bank_conflicts(m, affine, device, element_bits, access_bytes, swizzle=layout.swizzle)
@@ -111,14 +111,14 @@ def test_conflicts_are_those_of_tensor_layouts() -> None:
     for stride in range(70):
         theirs = analysis.bank_conflicts(tensor_layouts.Layout(32, stride), element_bytes=4)
         own = bank_conflicts(COLUMN, f"(32,32):({stride},1)")
-        assert known(own).wavefronts == theirs["max_ways"]
+        assert require_conflicts(own).wavefronts == theirs["max_ways"]
     for bits in range(1, 6):
         swizzled = tensor_layouts.compose(
             tensor_layouts.Swizzle(bits, 0, 5), tensor_layouts.Layout(32, 32)
         )
         theirs = analysis.bank_conflicts(swizzled, element_bytes=4)
         own = bank_conflicts(COLUMN, f"Sw<{bits},0,5> o 0 o (32,32):(32,1)")
-        assert known(own).wavefronts == theirs["max_ways"]
+        assert require_conflicts(own).wavefronts == theirs["max_ways"]
 
 
 def test_loops_and_long_vectors_are_several_accesses() -> None:
@@ -132,9 +132,11 @@ def test_loops_and_long_vectors_are_several_accesses() -> None:
 
 def test_the_same_word_is_free() -> None:
     same = IndexingMap.over((32, 1), lambda d: [d[0] * 0, d[1]])
-    assert known(bank_conflicts(same, TILE)).excess == 0
+    assert require_conflicts(bank_conflicts(same, TILE)).excess == 0
     halves = IndexingMap.over((32, 1), lambda d: [d[1], d[0]])
-    assert known(bank_conflicts(halves, TILE, element_bits=16, access_bytes=2)).excess == 0
+    assert (
+        require_conflicts(bank_conflicts(halves, TILE, element_bits=16, access_bytes=2)).excess == 0
+    )
 
 
 def test_accesses_that_are_apart_are_unknown() -> None:
@@ -171,7 +173,7 @@ def test_wrong_widths(arguments: dict[str, Any], reason: str) -> None:
 # ---------------------------------------------------------------- search
 
 
-def found_by(search: object) -> SwizzleSearch:
+def require_swizzle(search: object) -> SwizzleSearch:
     assert isinstance(search, SwizzleSearch)
     return search
 
@@ -204,14 +206,14 @@ def test_the_minimum_is_that_of_all_swizzles(
     ]
     layout = f"({rows},{columns}):({columns},1)"
     width = element_bits // 8
-    search = found_by(find_swizzle(maps, layout, device, element_bits, width, family=family))
+    search = require_swizzle(find_swizzle(maps, layout, device, element_bits, width, family=family))
     bits = (rows * columns - 1).bit_length()
 
     def wavefronts(swizzle: Swizzle) -> int:
         each = [
             bank_conflicts(m, layout, device, element_bits, width, swizzle=swizzle) for m in maps
         ]
-        return sum(known(answer).wavefronts for answer in each)
+        return sum(require_conflicts(answer).wavefronts for answer in each)
 
     assert wavefronts(search.swizzle) == search.wavefronts >= search.phases
     assert isinstance(search.swizzle.inverse(), Swizzle)
@@ -221,14 +223,14 @@ def test_the_minimum_is_that_of_all_swizzles(
 
 
 def test_a_transpose_through_shared_memory_needs_no_padding() -> None:
-    search = found_by(indexing.find_swizzle([ROW, COLUMN], TILE))
+    search = require_swizzle(indexing.find_swizzle([ROW, COLUMN], TILE))
     assert (str(search.swizzle), search.excess, search.extent) == ("Sw<5,0,5>", 0, 1024)
 
 
 def test_a_minimum_above_the_bound_is_proved_by_enumeration() -> None:
     """Lanes of one column of an array with 64 columns, and of every other column."""
     diagonal = IndexingMap.over((32, 1), lambda d: [d[0], d[0]])
-    search = found_by(find_swizzle([ROW, COLUMN, diagonal], TILE))
+    search = require_swizzle(find_swizzle([ROW, COLUMN, diagonal], TILE))
     assert search.excess > 0
     assert search.proof == f"all {search.tried} swizzles of the family 'xor' were tried"
 
@@ -238,7 +240,7 @@ def test_vectors_stay_together() -> None:
         IndexingMap.over((32, 4), lambda d: [d[0], d[1]]),
         IndexingMap.over((8, 4), lambda d: [d[0] * 0, d[0] * 4 + d[1]]),
     ]
-    search = found_by(find_swizzle(vectors, TILE, access_bytes=16))
+    search = require_swizzle(find_swizzle(vectors, TILE, access_bytes=16))
     assert search.excess == 0
     assert search.swizzle.parameters == (3, 2, 3)
 

@@ -32,7 +32,7 @@ def profile_of(program: str) -> MemoryProfile:
     return profile
 
 
-def profiled(text: str) -> MemoryProfile:
+def profile_text(text: str) -> MemoryProfile:
     """Return the buffers of a module."""
     profile = indexing.memory_profile(hlo.parse(text))
     assert isinstance(profile, MemoryProfile)
@@ -245,7 +245,7 @@ def test_another_layout_is_told() -> None:
 
 
 def test_arrays_of_a_loop_share_a_buffer() -> None:
-    profile = profiled("""
+    profile = profile_text("""
         more { s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
           n = s32[] constant(3)  ROOT c = pred[] compare(i, n), direction=LT }
         next { s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
@@ -263,7 +263,7 @@ def test_arrays_of_a_loop_share_a_buffer() -> None:
 
 
 def test_branches_and_calls() -> None:
-    profile = profiled("""
+    profile = profile_text("""
         f { x = f32[8] parameter(0)  ROOT n = f32[8] negate(x) }
         g { x = f32[8] parameter(0)  ROOT s = f32[8] sine(x) }
         ENTRY e { p = pred[] parameter(0)  q = f32[8] parameter(1)
@@ -275,7 +275,7 @@ def test_branches_and_calls() -> None:
 
 
 def test_donated_arguments_and_updates_in_place() -> None:
-    profile = profiled("""
+    profile = profile_text("""
         HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
         ENTRY e { p = f32[64] parameter(0)  x = f32[2] parameter(1)  i = s32[] parameter(2)
           ROOT u = f32[64] dynamic-update-slice(p, x, i) }""")
@@ -286,7 +286,7 @@ def test_donated_arguments_and_updates_in_place() -> None:
 
 
 def test_asynchronous_copies_hold_their_operand() -> None:
-    profile = profiled("""
+    profile = profile_text("""
         HloModule m, is_scheduled=true
         ENTRY e { p = f32[64] parameter(0)  n = f32[64] negate(p)
           s = (f32[64]{0:S(1)}, f32[64], u32[]) copy-start(n)

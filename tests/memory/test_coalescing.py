@@ -28,7 +28,7 @@ def entry(text: str) -> hlo.Instruction:
     return hlo.parse(text).entry.root
 
 
-def known(answer: object) -> MemoryAccess:
+def require_access(answer: object) -> MemoryAccess:
     assert isinstance(answer, MemoryAccess)
     return answer
 
@@ -36,15 +36,15 @@ def known(answer: object) -> MemoryAccess:
 def test_a_transpose_of_outer_dimensions_is_coalesced() -> None:
     """``TransposeOnlyOuterDims``: rows of 64 elements, one for each 16 threads."""
     (load,) = indexing.access(entry(OUTER_DIMS), threads=128, unroll=4, device="A6000")
-    assert known(load).coalesced
-    assert known(load).ratio == 1
+    assert require_access(load).coalesced
+    assert require_access(load).ratio == 1
 
 
 def test_a_dynamic_slice_is_coalesced_by_the_rule_but_not_at_its_worst_start() -> None:
     """``DynamicSlice``: all operands are coalesced.  A row of 32 starts anywhere: 5 sectors."""
     accesses = indexing.access(entry(DYNAMIC_SLICE), threads=64, device="A6000")
-    assert [known(load).coalesced for load in accesses] == [True] * 4
-    window = known(accesses[0])
+    assert [require_access(load).coalesced for load in accesses] == [True] * 4
+    window = require_access(accesses[0])
     assert (window.best.sectors, window.sectors) == (9, 10)
     assert window.worst is not None
     assert window.worst.addresses[0] is not None
@@ -61,14 +61,14 @@ def test_row_reductions_are_coalesced(shape: str, threads: int, rows: int) -> No
     assert isinstance(operand, hlo.Shape)
     reads = indexing.row_map(operand, threads=threads, rows=rows)
     assert indexing.coverage(reads, operand) is True
-    load = known(indexing.array_access(reads, operand, "A6000"))
+    load = require_access(indexing.array_access(reads, operand, "A6000"))
     assert load.coalesced
     assert load.ratio == 1
 
 
 def test_each_lane_of_a_strided_slice_reads_a_sector_of_its_own() -> None:
     """``TransposeOfBroadcastHeuristic``, whose rule by opcodes exempts broadcasts."""
-    load = known(indexing.access(entry(TRANSPOSE_OF_BROADCAST))[0])
+    load = require_access(indexing.access(entry(TRANSPOSE_OF_BROADCAST))[0])
     assert (load.coalesced, load.ratio) == (False, 8)
     assert load.worst is not None
     assert load.worst.addresses[:3] == (0, 256, 512)

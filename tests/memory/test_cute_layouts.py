@@ -87,11 +87,11 @@ def test_offsets_follow_the_definition(layout: CuteLayout, swizzle: Swizzle, sta
     swizzled = CuteLayout(layout.shape, layout.stride, swizzle, start)
     bits, base, shift = swizzle.parameters or (0, 0, 0)
 
-    def xored(x: int) -> int:
+    def xor(x: int) -> int:
         mask = ((1 << bits) - 1) << base
         return x ^ ((x >> shift) & mask) if shift > 0 else x ^ ((x & mask) << -shift)
 
-    expected = [xored(start + offset(layout, i)) for i in range(layout.size)]
+    expected = [xor(start + offset(layout, i)) for i in range(layout.size)]
     assert swizzled.offsets().tolist() == expected
     assert [swizzled(i) for i in range(layout.size)] == expected
     assert [swizzled(c) for c in coordinates(layout.shape)] == expected

@@ -155,14 +155,14 @@ def test_instructions_that_cannot_be_fused_are_refused() -> None:
     entry = hlo.parse("""ENTRY e { p = f32[9] parameter(0)  x = f32[9] negate(p)
       w = f32[9] exponential(x)  ROOT y = f32[9] add(w, p) }""").entry
 
-    def refused(producer: Instruction, consumer: Instruction, message: str) -> None:
+    def refuse(producer: Instruction, consumer: Instruction, message: str) -> None:
         with pytest.raises(ValueError, match=message):
             fuse(producer, consumer)
 
-    refused(entry["x"], entry["y"], "`y` does not read `x`, except through other instructions")
-    refused(entry["y"], entry["x"], "`x` does not read `y`")
-    refused(entry["x"], entry["x"], "`x` does not read `x`")
-    refused(entry["p"], entry["x"], "parameter `p` computes no array: it cannot be fused")
+    refuse(entry["x"], entry["y"], "`y` does not read `x`, except through other instructions")
+    refuse(entry["y"], entry["x"], "`x` does not read `y`")
+    refuse(entry["x"], entry["x"], "`x` does not read `x`")
+    refuse(entry["p"], entry["x"], "parameter `p` computes no array: it cannot be fused")
 
 
 def test_an_overwritten_producer_is_evaluated_at_most_once() -> None:

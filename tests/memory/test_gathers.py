@@ -28,7 +28,7 @@ def gather(rows: int, columns: int, count: int, order: str = "C") -> hlo.Instruc
         slice_sizes={{1,{columns}}} }}""").entry.root
 
 
-def known(access: MemoryAccess | Unknown) -> MemoryAccess:
+def require_access(access: MemoryAccess | Unknown) -> MemoryAccess:
     assert isinstance(access, MemoryAccess), access
     return access
 
@@ -64,7 +64,7 @@ def test_the_fewest_and_the_most_sectors_are_those_of_all_starts(
     rows: int, columns: int, count: int, order: str, offset: int
 ) -> None:
     instruction = gather(rows, columns, count, order)
-    load = known(indexing.access(instruction, threads=8, device=SMALL, offset=offset)[0])
+    load = require_access(indexing.access(instruction, threads=8, device=SMALL, offset=offset)[0])
     every = [sectors(s, columns, order, offset) for s in product(range(rows), repeat=count)]
     assert (load.best.sectors, load.sectors) == (min(every), max(every))
     assert load.grade == "exact"
@@ -88,7 +88,9 @@ def test_other_rows_are_unknown(rows: int, columns: int, count: int, reason: str
 
 def test_an_element_has_one_row_in_both_loads_of_a_thread() -> None:
     """Rows of two elements, between sectors: a thread reads a row with two loads."""
-    load = known(indexing.access(gather(4, 2, 5), threads=8, unroll=2, device=SMALL, offset=4)[0])
+    load = require_access(
+        indexing.access(gather(4, 2, 5), threads=8, unroll=2, device=SMALL, offset=4)[0]
+    )
     every: list[int] = []
     for starts in product(range(4), repeat=5):
         loads = [[(start * 2 + k) * 4 + 4 for start in starts] for k in (0, 1)]
@@ -101,9 +103,9 @@ def test_an_element_has_one_row_in_both_loads_of_a_thread() -> None:
 def test_rows_of_whole_lines_are_counted_wherever_they_start() -> None:
     """Each warp reads a part of one row; rows of 768 floats start at lines."""
     rows, indices = indexing.access(gather(50, 768, 16), unroll=4)
-    assert (known(rows).histogram, known(rows).ratio) == ({16: 96}, 1)
-    assert [load.bytes_per_lane for load in known(rows).instructions] == [16]
-    assert known(indices).histogram == {1: 96}
+    assert (require_access(rows).histogram, require_access(rows).ratio) == ({16: 96}, 1)
+    assert [load.bytes_per_lane for load in require_access(rows).instructions] == [16]
+    assert require_access(indices).histogram == {1: 96}
 
 
 def test_several_gathered_starts_are_unknown() -> None:
@@ -117,5 +119,8 @@ def test_several_gathered_starts_are_unknown() -> None:
 
 def test_an_embedding_reads_a_sector_for_each_row_of_a_sector() -> None:
     rows, indices = indexing.access(gather(50257, 8, 1024))
-    assert (known(rows).best.histogram, known(rows).histogram) == ({1: 256}, {4: 256})
-    assert known(indices).histogram == {1: 256}
+    assert (require_access(rows).best.histogram, require_access(rows).histogram) == (
+        {1: 256},
+        {4: 256},
+    )
+    assert require_access(indices).histogram == {1: 256}

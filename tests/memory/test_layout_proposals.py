@@ -79,7 +79,7 @@ def bytes_agree(whole: Physical, part: Physical) -> bool:
     return bool(expected == to_physical(elements, other).tolist())
 
 
-def executed(text: str, argument: Array) -> Array:
+def execute(text: str, argument: Array) -> Array:
     (value,) = run(hlo.parse(text), [argument])
     return np.asarray(value)
 
@@ -103,7 +103,7 @@ def test_arguments_in_the_proposed_layout_have_the_bytes_of_the_copies() -> None
             (change,) = answer.proposal.changes
             assert (change.place, change.number) == ("argument", 0)
             argument = np.arange(prod(sizes), dtype=np.float32).reshape(sizes)
-            elements = executed(f"{start}\nROOT {copy} }}", argument)
+            elements = execute(f"{start}\nROOT {copy} }}", argument)
             whole = argument, change.layout
             assert bytes_agree(whole, (elements, wanted)), f"seed {number}"
     assert proposed > 40
@@ -130,7 +130,7 @@ def test_results_in_the_proposed_layout_have_the_bytes_of_what_is_copied() -> No
             text = (
                 f"ENTRY e {{ {source} parameter(0)\n{way}\nROOT z = {text_of(ends)} copy({last}) }}"
             )
-            result = executed(text, array)
+            result = execute(text, array)
             whole = array, given
             assert bytes_agree(whole, (result, change.layout)), f"seed {number}"
     assert proposed > 40

@@ -138,11 +138,11 @@ def test_most_swizzles_are_rejected_by_a_sample(monkeypatch: pytest.MonkeyPatch)
     sizes = []
     whole = of_maps._axis_leaves
 
-    def compared(offsets: NDArray[np.int64]) -> object:
+    def compare(offsets: NDArray[np.int64]) -> object:
         sizes.append(len(offsets))
         return whole(offsets)
 
-    monkeypatch.setattr(of_maps, "_axis_leaves", compared)
+    monkeypatch.setattr(of_maps, "_axis_leaves", compare)
     layout = parse_cute("Sw<3,4,3> o 0 o 65536:1")
     assert layout.map.to_cute() == layout
     assert sum(sizes) <= 4 * 65536

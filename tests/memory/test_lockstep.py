@@ -20,7 +20,7 @@ from tests.tiling.loops.loop_oracle import Problem, blocks_of, step_sets
 RESULT = "result"
 
 
-def looped(text: str, sizes: tuple[int, ...], loops: dict[str, int]) -> LoopTiling:
+def tile_with_loops(text: str, sizes: tuple[int, ...], loops: dict[str, int]) -> LoopTiling:
     root = hlo.parse(text).entry.root
     tiling = indexing.tile(root, sizes, loop_sizes=loops, online=False)
     assert isinstance(tiling, LoopTiling), tiling
@@ -33,7 +33,7 @@ def misses_of(tiling: LoopTiling, capacity: int, **options: object) -> CacheMiss
     return answer
 
 
-def simulated(
+def simulate(
     problem: Problem,
     tiling: LoopTiling,
     steps: dict[str, int],
@@ -97,10 +97,10 @@ def test_random_waves_miss_what_a_simulated_cache_misses(seed: int) -> None:
         problem, names = random_problem(rng)
         sizes = tuple(rng.randint(1, size) for size in problem.dims.values())
         steps = {name: rng.randint(1, size) for name, size in problem.loops.items()}
-        tiling = looped(problem.text, sizes, dict(zip(names, steps.values(), strict=True)))
+        tiling = tile_with_loops(problem.text, sizes, dict(zip(names, steps.values(), strict=True)))
         order = BlockOrder.parse(rng.choice(["row", "column"]), tiling.grid)
         wave, line = rng.randint(1, tiling.blocks + 1), rng.choice([None, 4, 12, 32])
-        touches = list(simulated(problem, tiling, steps, order.numbers.tolist(), wave, line))
+        touches = list(simulate(problem, tiling, steps, order.numbers.tolist(), wave, line))
         capacity = rng.randint(0, 2 * len(touches) * (line or 4))
         answer = misses_of(tiling, capacity, order=order, wave=wave, line=line)
         where = f"seed {seed}: {problem.text}\ntiles {sizes}, steps {steps}, {order}, wave {wave}"
@@ -110,7 +110,7 @@ def test_random_waves_miss_what_a_simulated_cache_misses(seed: int) -> None:
 
 def test_without_a_cache_blocks_load_the_bytes_of_the_tiling() -> None:
     problem = hand.dot_with_epilogue(48, 64, 96)
-    tiling = looped(problem.text, (16, 32), {"k": 32})
+    tiling = tile_with_loops(problem.text, (16, 32), {"k": 32})
     answer = misses_of(tiling, 0, line=None, wave=3)
     assert answer.bytes == tiling.bytes
     assert misses_of(tiling, 1 << 30, line=None).bytes == tiling.compulsory
@@ -119,13 +119,13 @@ def test_without_a_cache_blocks_load_the_bytes_of_the_tiling() -> None:
 @pytest.mark.parametrize("order", ["row", "column", "grouped:4", "grouped:8", "grouped:16"])
 def test_a_cache_of_one_wave_loads_the_bytes_of_waves(order: str) -> None:
     """Half of the L2 of an H100 keeps the steps of a wave, and little of the wave before."""
-    tiling = looped(hand.dot(4096, 4096, 4096).text, (128, 256), {"k": 64})
+    tiling = tile_with_loops(hand.dot(4096, 4096, 4096).text, (128, 256), {"k": 64})
     answer = misses_of(tiling, 25 << 20, order=order, wave=132)
     assert answer.bytes == tiling.wave_bytes(order, "H100")
 
 
 def test_orders_rank_in_lockstep_as_waves_do() -> None:
-    tiling = looped(hand.dot(4096, 4096, 4096).text, (128, 256), {"k": 64})
+    tiling = tile_with_loops(hand.dot(4096, 4096, 4096).text, (128, 256), {"k": 64})
     orders = ("row", "column", "grouped:4", "grouped:8", "grouped:16")
     best = indexing.best_block_orders(tiling, 25 << 20, orders, wave=132)
     assert not isinstance(best, Unknown)
@@ -146,7 +146,7 @@ def test_whole_tiles_of_a_wave_read_before_they_write() -> None:
 
 
 def test_what_is_not_modelled_is_unknown_or_refused() -> None:
-    softmax = looped(hand.softmax(8, 8).text, (2, 8), {"k": 4})
+    softmax = tile_with_loops(hand.softmax(8, 8).text, (2, 8), {"k": 4})
     answer = indexing.cache_misses(softmax, 64)
     assert isinstance(answer, Unknown)
     assert "is read in several phases" in answer.reason

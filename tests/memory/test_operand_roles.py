@@ -139,7 +139,7 @@ def check(amount: Amount, expected: int) -> None:
         assert amount.number >= expected
 
 
-def fused(names: list[str], lines: str) -> tuple[Computation, InstructionTraffic]:
+def fuse(names: list[str], lines: str) -> tuple[Computation, InstructionTraffic]:
     """Return a fused computation, and the traffic of its fusion, whose operands may be updated."""
     for k, name in enumerate(names):
         lines = f"{name} = {PARAMETERS[name]} parameter({k})\n{lines}"
@@ -164,7 +164,7 @@ def test_a_fusion_reads_what_its_written_elements_depend_on(
     parameters: str, lines: str, is_in_place: list[bool]
 ) -> None:
     names = parameters.split()
-    computation, counted = fused(names, lines)
+    computation, counted = fuse(names, lines)
     inputs = inputs_of([PARAMETERS[name] for name in names], seed=1)
     windows: list[int | None] = [2 if each else None for each in is_in_place]
     if "q, s, i" in lines:
@@ -180,7 +180,7 @@ def test_a_fusion_reads_what_its_written_elements_depend_on(
 
 
 def test_an_update_by_its_own_base_reads_the_base() -> None:
-    _, counted = fused(["p", "i"], UPDATES[1][1])
+    _, counted = fuse(["p", "i"], UPDATES[1][1])
     assert (counted.written, counted.operands[0].distinct) == (32, Amount(32))
 
 
@@ -207,5 +207,5 @@ def test_an_array_that_is_several_operands_is_read_once_for_each(
 
 
 def test_the_loops_of_a_fused_scatter_each_request_an_array() -> None:
-    _, counted = fused(["v", "x"], UPDATES[-1][1])
+    _, counted = fuse(["v", "x"], UPDATES[-1][1])
     assert require_known(counted.operands[0].reads) == Amount(6, "may")  # the base, and the updates

@@ -26,7 +26,7 @@ SHAPES = [
 # fmt: on
 
 
-def counted(shape: Shape) -> tuple[int, int]:
+def count_bytes(shape: Shape) -> tuple[int, int]:
     """Return the bytes in memory of an array, and those of padding, position by position."""
     layout = shape.layout_or_default
     padding = is_padding(np.arange(shape.physical_size), shape.dims, layout)
@@ -34,7 +34,7 @@ def counted(shape: Shape) -> tuple[int, int]:
     return shape.physical_size * bits // 8, int(np.count_nonzero(padding)) * bits // 8
 
 
-def copied(text: str) -> hlo.Module:
+def copy_array(text: str) -> hlo.Module:
     """Return a module that reads and writes an array once."""
     return hlo.parse(f"ENTRY e {{ p = {text} parameter(0)  ROOT n = {text} copy(p) }}")
 
@@ -43,8 +43,8 @@ def copied(text: str) -> hlo.Module:
 def test_padding_of_traffic_is_that_of_the_layout(text: str) -> None:
     shape = parse_shape(text)
     assert isinstance(shape, Shape)
-    stored, padding = counted(shape)
-    traffic = indexing.traffic(copied(text))
+    stored, padding = count_bytes(shape)
+    traffic = indexing.traffic(copy_array(text))
     (moved,) = traffic.spaces.values()
     assert moved.stored.number == 2 * stored
     assert moved.padding.number == 2 * padding
@@ -65,7 +65,7 @@ def test_columns_of_padding_are_printed_where_there_is_some(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lines(text: str) -> list[str]:
-        (tmp_path / "m.hlo").write_text(str(copied(text)))
+        (tmp_path / "m.hlo").write_text(str(copy_array(text)))
         assert cli.run(["bytes", str(tmp_path / "m.hlo")]) == 0
         return capsys.readouterr().out.splitlines()
 
@@ -84,7 +84,7 @@ def test_summaries_have_bytes_in_memory_by_space() -> None:
     for array, text in zip(summary.parameters, SHAPES, strict=True):
         shape = parse_shape(text)
         assert isinstance(shape, Shape)
-        stored, padding = counted(shape)
+        stored, padding = count_bytes(shape)
         assert (array.stored_bytes, array.padding) == (stored, padding)
         assert array.bytes == stored - padding
         total = sums.setdefault(array.space, [0] * 4)
@@ -109,7 +109,7 @@ def test_the_source_of_a_copy_is_one_array() -> None:
 
 
 def test_summaries_of_dense_modules_have_no_column_of_padding() -> None:
-    text = str(indexing.summary(copied("f32[6,5]{1,0}")))
+    text = str(indexing.summary(copy_array("f32[6,5]{1,0}")))
     assert "padding" not in text
     assert "stored" not in text
 

@@ -29,7 +29,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown, require_known
 from tests.dataflow.test_random_programs import Program, programs
-from tests.maps.test_multiplicity import Element, counted
+from tests.maps.test_multiplicity import Element, enumerate_reads
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 from tests.oracles import fuzz
 
@@ -409,7 +409,7 @@ def reads_are_counted_by_enumeration(sample: Sample) -> None:
             if operand.unknown is not None or is_base:
                 continue  # the map of a base is not exact, its count is
             assert operand.operand is not None
-            points = counted(list(maps.get(operand.operand, ())), values)
+            points = enumerate_reads(list(maps.get(operand.operand, ())), values)
             check(operand.elements, len(points))
             if instruction.opcode == "scatter":  # a loop over each operand
                 check(require_known(operand.reads), operand.shape.size)

@@ -1,7 +1,7 @@
 """Samples of all ops as modules with inputs, and the dependencies of their kernels and maps.
 
-`poked` is a perturbation test: it changes one input element, and the output elements that change
-depend on it. `related` gives the dependencies according to a map.
+`poke` is a perturbation test: it changes one input element, and the output elements that change
+depend on it. `related_pairs` gives the dependencies according to a map.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class SampleChecks:
 # ---------------------------------------------------------------- relations
 
 
-def poked(
+def poke(
     sample: Sample, inputs: list[Array], operand: int, random: np.random.Generator
 ) -> list[set[Pair]]:
     """For each output, pairs of a changed output element and the perturbed operand element."""
@@ -226,7 +226,7 @@ def poked(
     return dependencies
 
 
-def related(index_map: IndexingMap, inputs: Sequence[Array]) -> set[Pair]:
+def related_pairs(index_map: IndexingMap, inputs: Sequence[Array]) -> set[Pair]:
     """All pairs ``(point, results)`` of a map; runtime variables are read from the inputs."""
     pairs: set[Pair] = set()
     count = len(index_map.dims)

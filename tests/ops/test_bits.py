@@ -148,7 +148,7 @@ def check_bits(text: str, random: np.random.Generator) -> None:
     assert forward.grade == backward.grade == "exact"
 
 
-def converted(source: str, target: str, opcode: str) -> str:
+def convert(source: str, target: str, opcode: str) -> str:
     """A bitcast of 3 x 2 elements of the wider type."""
     ours, theirs = ELEMENT_TYPES[source].bits, ELEMENT_TYPES[target].bits
     split, parts = max(1, ours // theirs), max(1, theirs // ours)
@@ -161,7 +161,7 @@ def converted(source: str, target: str, opcode: str) -> str:
 def test_all_widths_agree_with_integers(source: str, opcode: str) -> None:
     random = np.random.default_rng(7)
     for target in TYPES:
-        check_bits(converted(source, target, opcode), random)
+        check_bits(convert(source, target, opcode), random)
 
 
 @pytest.mark.parametrize("text", LAYOUTS)

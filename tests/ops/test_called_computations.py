@@ -97,7 +97,7 @@ def results(root: Instruction, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [np.array(array) for array in run(root.module, arrays)]
 
 
-def observed(root: Instruction, arrays: list[np.ndarray], operand: int) -> list[set[Pair]]:
+def observe(root: Instruction, arrays: list[np.ndarray], operand: int) -> list[set[Pair]]:
     """For each result, the pairs of its element and an operand element that changes it."""
     number = root.computation.parameters.index(root.operands[operand])
     before = results(root, arrays)
@@ -111,7 +111,7 @@ def observed(root: Instruction, arrays: list[np.ndarray], operand: int) -> list[
     return pairs
 
 
-def related(m: IndexingMap, arrays: list[np.ndarray], root: Instruction) -> set[Pair]:
+def related_pairs(m: IndexingMap, arrays: list[np.ndarray], root: Instruction) -> set[Pair]:
     variables = (*m.dims, *m.ranges)
     pairs = set()
     for point in product(*[range(v.lower, v.upper + 1) for v in variables]):
@@ -137,10 +137,10 @@ def check(root: Instruction, seed: int) -> None:
     for _ in range(4):
         arrays = inputs(rng)
         for operand in range(len(root.operands)):
-            for k, pairs in enumerate(observed(root, arrays, operand)):
+            for k, pairs in enumerate(observe(root, arrays, operand)):
                 answer = output_to_input(root, k)
                 assert answer.unknown[operand] is None
-                mapped = [(m.grade, related(m, arrays, root)) for m in answer.maps[operand]]
+                mapped = [(m.grade, related_pairs(m, arrays, root)) for m in answer.maps[operand]]
                 assert pairs <= {pair for _, each in mapped for pair in each}, (operand, k)
                 exact = {pair for grade, each in mapped if grade == "exact" for pair in each}
                 if any(m.runtime for m in answer.maps[operand]):
@@ -185,12 +185,12 @@ def test_both_directions_and_loop_nests_agree(name: str) -> None:
         for k in range(outputs):
             for operand, maps in enumerate(output_to_input(root, k).maps):
                 for m in maps:
-                    pairs = related(m, arrays, root)
+                    pairs = related_pairs(m, arrays, root)
                     there[0] |= {(m.grade, k, operand, pair) for pair in pairs}
         for operand in range(len(root.operands)):
             for k, maps in enumerate(input_to_output(root, operand).maps):
                 for m in maps:
-                    pairs = {(o, j) for j, o in related(m, arrays, root)}
+                    pairs = {(o, j) for j, o in related_pairs(m, arrays, root)}
                     there[1] |= {(m.grade, k, operand, pair) for pair in pairs}
         assert there[0] == there[1]
         for k, wanted in enumerate(results(root, arrays)):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import hlo
 import indexing
-from tests.oracles import Pair, swapped, union
+from tests.oracles import Pair, invert_pairs, union
 
 Array: TypeAlias = NDArray[Any]
 DEVICES = 3
@@ -27,15 +27,15 @@ def flat_indices(*sizes: int) -> Array:
     return np.arange(int(np.prod(sizes))).reshape(sizes)
 
 
-def gathered(device: int) -> Array:
+def expected_gather(device: int) -> Array:
     return np.concatenate([flat_indices(2, 3)] * DEVICES, axis=1)
 
 
-def scattered(device: int) -> Array:
+def expected_scatter(device: int) -> Array:
     return np.split(flat_indices(2, 9), DEVICES, axis=1)[device]
 
 
-def exchanged(device: int) -> Array:
+def expected_exchange(device: int) -> Array:
     own = np.split(flat_indices(2, 9), DEVICES, axis=1)[device]
     return np.concatenate([own] * DEVICES, axis=1)
 
@@ -49,9 +49,9 @@ SIMULATED = [
     # text after `f32[`                                             operand  result     grade
     ("2,3] all-reduce(p), to_apply=add",                             (2, 3), same,      "exact"),
     ("2,3] all-reduce-start(p), to_apply=add",                       (2, 3), same,      "exact"),
-    ("2,9] all-gather(p), dimensions={1}",                           (2, 3), gathered,  "exact"),
-    ("2,3] reduce-scatter(p), dimensions={1}, to_apply=add",         (2, 9), scattered, "may"),
-    ("2,9] all-to-all(p), dimensions={1}",                           (2, 9), exchanged, "may"),
+    ("2,9] all-gather(p), dimensions={1}",                           (2, 3), expected_gather,  "exact"),
+    ("2,3] reduce-scatter(p), dimensions={1}, to_apply=add",         (2, 9), expected_scatter, "may"),
+    ("2,9] all-to-all(p), dimensions={1}",                           (2, 9), expected_exchange, "may"),
     ("2,3] collective-permute(p), source_target_pairs={{0,1}}",      (2, 3), same,      "may"),
     ("2,3] collective-broadcast(p), replica_groups={{0,1}}",         (2, 3), same,      "may"),
 ]
@@ -84,7 +84,7 @@ def test_maps_contain_the_elements_that_arrive_on_any_device(
     assert {m.grade for m in (*reads.maps[0], *writes.maps[0])} == {grade}
     assert arrived <= related
     assert grade == "may" or arrived == related
-    assert union(writes.maps[0]) == swapped(related)
+    assert union(writes.maps[0]) == invert_pairs(related)
 
 
 # fmt: off

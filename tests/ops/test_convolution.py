@@ -16,7 +16,7 @@ from hlo.shapes.shape import Shape, dtype
 from indexing.execution import run, xla
 from indexing.ops.windows import element_under, only_element
 from simplifier.atoms import Variable
-from tests.ops.samples import Pair, parse_sample, related
+from tests.ops.samples import Pair, parse_sample, related_pairs
 from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
@@ -24,7 +24,7 @@ Draw = Any
 SMALL = st.integers(1, 2)
 
 
-def crossed(values: list[Any]) -> str:
+def cross(values: list[Any]) -> str:
     return "x".join(map(str, values))
 
 
@@ -74,7 +74,7 @@ def convolutions(draw: Draw, max_rank: int = 2) -> str:
         "rhs_dilate": [w.window_dilation for w in window],
         "rhs_reversal": [int(w.is_reversed) for w in window],
     }
-    text = " ".join(f"{name}={crossed(values)}" for name, values in fields.items() if values)
+    text = " ".join(f"{name}={cross(values)}" for name, values in fields.items() if values)
     labels = "{}_{}->{}".format(*map("".join, (lhs, rhs, out)))
     kind = "batch" if by_batch else "feature"
     return (
@@ -204,6 +204,6 @@ def test_kernel_elements_over_padding_are_read_where_xla_multiplies_them(
         ):
             is_nan = np.isnan(np.asarray(result).astype(np.float64))
             pairs |= {(tuple(map(int, i)), tap) for i in np.argwhere(is_nan)}
-    assert by_kernel == related(products, [])
-    assert related(products, []) <= by_xla <= related(read, [])
-    assert not multiplied or by_xla == related(read, []) == related(products, [])
+    assert by_kernel == related_pairs(products, [])
+    assert related_pairs(products, []) <= by_xla <= related_pairs(read, [])
+    assert not multiplied or by_xla == related_pairs(read, []) == related_pairs(products, [])

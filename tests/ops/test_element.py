@@ -85,7 +85,7 @@ class _Elements:
                     values = [[array.dtype.type(0)] for array in self.inputs]
                 return function(*[each for (each,) in values])
             case CopyRule():
-                return self.copied(rule, index)
+                return self.copy(rule, index)
             case ReductionRule(is_product=True):
                 return self.summed(rule, index)
             case ReductionRule():
@@ -118,7 +118,7 @@ class _Elements:
             if read is not None:
                 yield values, read
 
-    def copied(self, rule: CopyRule, index: Index) -> Any:
+    def copy(self, rule: CopyRule, index: Index) -> Any:
         values = [each for k in rule.operands for each in self.read(k, index)]
         if not values and rule.has_padding:
             return 0
@@ -145,12 +145,12 @@ class _Elements:
         ]
         total: Any = 0
         for values in left.keys() & right.keys():
-            total += self.accumulated(rule, 0, left[values]) * self.accumulated(
+            total += self.accumulate(rule, 0, left[values]) * self.accumulate(
                 rule, 1, right[values]
             )
         return np.asarray(total).astype(rule.accumulator_dtype)
 
-    def accumulated(self, rule: ReductionRule, operand: int, index: Index) -> Any:
+    def accumulate(self, rule: ReductionRule, operand: int, index: Index) -> Any:
         return self.inputs[operand][index].astype(rule.accumulator_dtype)
 
     def reduced(self, rule: ReductionRule, index: Index) -> Any:

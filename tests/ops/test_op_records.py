@@ -26,7 +26,7 @@ SNAPSHOT = Path(__file__).parent / "op_records.json"
 OWN = ("indexing.",)  # without the ops that other tests register
 
 
-def described() -> dict[str, Any]:
+def describe_ops() -> dict[str, Any]:
     """Records of ops by opcode; ``custom-call TARGET`` for the targets of custom calls."""
     named = {**OPS, **{f"custom-call {target}": cls for target, cls in OPS_BY_TARGET.items()}}
     own = {name: cls for name, cls in named.items() if cls.__module__.startswith(OWN)}
@@ -34,7 +34,7 @@ def described() -> dict[str, Any]:
 
 
 BEFORE: dict[str, Any] = json.loads(SNAPSHOT.read_text())
-NOW = described()
+NOW = describe_ops()
 
 
 def test_ops_are_compatible_with_the_snapshot() -> None:
@@ -107,4 +107,4 @@ def test_an_incompatible_change_is_described(place: str, value: Any, message: li
 
 
 if __name__ == "__main__":
-    SNAPSHOT.write_text(json.dumps(described(), indent=1, ensure_ascii=False) + "\n")
+    SNAPSHOT.write_text(json.dumps(describe_ops(), indent=1, ensure_ascii=False) + "\n")

@@ -26,8 +26,8 @@ from tests.ops.samples import (
     Sample,
     SampleChecks,
     parse_sample,
-    poked,
-    related,
+    poke,
+    related_pairs,
 )
 
 CHECKS = SampleChecks()
@@ -50,7 +50,7 @@ PARTITIONS = (
 )  # each output element is an element of one input
 
 
-def seeded() -> np.random.Generator:
+def seeded_generator() -> np.random.Generator:
     return np.random.default_rng(SEED)
 
 
@@ -73,7 +73,7 @@ def queries(sample: Sample) -> Iterator[tuple[int, int, bool]]:
 
 
 def union(index_maps: tuple[IndexingMap, ...], inputs: list[Array]) -> set[Pair]:
-    return {pair for m in index_maps for pair in related(m, inputs)}
+    return {pair for m in index_maps for pair in related_pairs(m, inputs)}
 
 
 # ---------------------------------------------------------------- text and shapes
@@ -99,7 +99,7 @@ def the_inferred_shape_is_the_declared_one(sample: Sample) -> None:
 
 @CHECKS.of(WITH_MAPS)
 def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
-    results = sample.run(sample.inputs(seeded()))
+    results = sample.run(sample.inputs(seeded_generator()))
     wanted = [(shape.dims, dtype(shape.element_type)) for shape in sample.outputs]
     assert [(r.shape, r.dtype) for r in results] == wanted
 
@@ -110,7 +110,7 @@ def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
 @CHECKS.of(WITH_MAPS)
 def maps_are_the_dependencies_of_the_kernel(sample: Sample) -> None:
     """Exact maps equal the dependencies seen by perturbation; other maps contain them."""
-    check_reads(sample, seeded(), CHOICES)
+    check_reads(sample, seeded_generator(), CHOICES)
 
 
 def check_reads(sample: Sample, random: np.random.Generator, choices: int) -> None:
@@ -135,7 +135,7 @@ def _check_reads(
     is_exact = {key: all(m.grade == "exact" for m in maps(sample, operand, *key)) for key in mapped}
     seen: list[set[Pair]] = [set() for _ in outputs]
     for _ in range(MAX_ROUNDS):
-        for pairs, changed in zip(seen, poked(sample, inputs, operand, random), strict=True):
+        for pairs, changed in zip(seen, poke(sample, inputs, operand, random), strict=True):
             pairs |= changed
         for (output, _exact), pairs in mapped.items():
             assert seen[output] <= pairs, "the kernel has a dependency that no map contains"
@@ -153,7 +153,7 @@ def _check_reads(
 
 @CHECKS.of(WITH_MAPS)
 def input_to_output_is_the_inverse(sample: Sample) -> None:
-    check_inverse(sample, seeded(), CHOICES)
+    check_inverse(sample, seeded_generator(), CHOICES)
 
 
 def check_inverse(sample: Sample, random: np.random.Generator, choices: int) -> None:
@@ -191,7 +191,7 @@ def check_random(text: str, seed: int, inverses: int = 1, max_elements: int = 15
 
 @CHECKS.of(WITH_MAPS)
 def maps_are_within_the_bounds_of_their_arrays(sample: Sample) -> None:
-    inputs = sample.inputs(seeded())
+    inputs = sample.inputs(seeded_generator())
     for operand, output, exact in queries(sample):
         source = sample.shapes[operand]
         assert isinstance(source, Shape)
@@ -202,15 +202,15 @@ def maps_are_within_the_bounds_of_their_arrays(sample: Sample) -> None:
 
 @CHECKS.of(WITH_MAPS)
 def pieces_of_an_operand_are_disjoint(sample: Sample) -> None:
-    inputs = sample.inputs(seeded())
+    inputs = sample.inputs(seeded_generator())
     for operand, output, exact in queries(sample):
-        pieces = [related(m, inputs) for m in maps(sample, operand, output, exact)]
+        pieces = [related_pairs(m, inputs) for m in maps(sample, operand, output, exact)]
         assert sum(map(len, pieces)) == len(set().union(*pieces))
 
 
 @CHECKS.of(PARTITIONS)
 def exact_pieces_partition_the_output(sample: Sample) -> None:
-    random = seeded()
+    random = seeded_generator()
     for _ in range(CHOICES):
         inputs = sample.inputs(random)
         covered = [
@@ -224,10 +224,10 @@ def exact_pieces_partition_the_output(sample: Sample) -> None:
 
 @CHECKS.of(WITH_MAPS)
 def simplified_maps_are_the_same_relation(sample: Sample) -> None:
-    inputs = sample.inputs(seeded())
+    inputs = sample.inputs(seeded_generator())
     for operand, output, exact in queries(sample):
         for m in maps(sample, operand, output, exact):
-            assert related(m.simplify(), inputs) == related(m, inputs)
+            assert related_pairs(m.simplify(), inputs) == related_pairs(m, inputs)
 
 
 # ---------------------------------------------------------------- ops without maps
@@ -236,12 +236,12 @@ def simplified_maps_are_the_same_relation(sample: Sample) -> None:
 @CHECKS.of([name for name in EVERY if issubclass(CLASSES[name], RoutingOp)])
 def routes_agree_with_the_kernel(sample: Sample) -> None:
 
-    def named(operand: int, path: tuple[int, ...], shape: Any) -> Any:
+    def name_value(operand: int, path: tuple[int, ...], shape: Any) -> Any:
         if isinstance(shape, hlo.TupleShape):
-            return tuple([named(operand, (*path, k), s) for k, s in enumerate(shape.elements)])
+            return tuple([name_value(operand, (*path, k), s) for k, s in enumerate(shape.elements)])
         return operand, path
 
-    result = sample.op.kernel(*[named(n, (), s) for n, s in enumerate(sample.shapes)])
+    result = sample.op.kernel(*[name_value(n, (), s) for n, s in enumerate(sample.shapes)])
     for path, _ in leaves(sample.instruction.shape):
         leaf = result
         for step in path:

@@ -15,12 +15,12 @@ from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.source import HloError
 from tests.ops.samples import ALL, Sample, SampleChecks
-from tests.oracles import sampled, scaled
+from tests.oracles import sampled, scale
 
 CHECKS = SampleChecks()
 
 
-def altered(
+def alter(
     shape: AnyShape, change: Callable[[Shape], Iterable[PartialShape]]
 ) -> Iterator[PartialShape]:
     """Yield `shape` with one array changed by `change`, for each array and each change."""
@@ -29,7 +29,7 @@ def altered(
             yield from change(shape)
         case TupleShape(elements):
             for k, element in enumerate(elements):
-                for other in altered(element, change):
+                for other in alter(element, change):
                     if not isinstance(other, Unranked):
                         yield TupleShape((*elements[:k], other, *elements[k + 1 :]))
 
@@ -49,7 +49,7 @@ unknown_sizes = each_size(lambda size: Dim(-1, True))
 bounds = each_size(lambda size: Dim(size, True))
 
 
-def unranked(shape: Shape) -> Iterator[PartialShape]:
+def without_rank(shape: Shape) -> Iterator[PartialShape]:
     """Yield a shape of unknown rank, with and without element type."""
     yield from (Unranked(shape.element_type), Unranked())
 
@@ -60,14 +60,14 @@ def one_altered(
     """Operand lists with one operand changed in each way; in the last list all are changed."""
     lists: list[list[PartialShape]] = []
     for number, shape in enumerate(sample.shapes):
-        for new in altered(shape, change):
+        for new in alter(shape, change):
             lists.append([*sample.shapes[:number], new, *sample.shapes[number + 1 :]])
-    every = [[*altered(shape, change)] for shape in sample.shapes]
+    every = [[*alter(shape, change)] for shape in sample.shapes]
     lists.append([ways[-1] if ways else s for ways, s in zip(every, sample.shapes, strict=True)])
     return lists
 
 
-def inferred(sample: Sample, operands: list[PartialShape]) -> PartialShape:
+def infer(sample: Sample, operands: list[PartialShape]) -> PartialShape:
     called = sample.instruction.called_computations
     root = called[0].root.shape if called else None
     return infer_partial(sample.instruction, tuple(operands), root)
@@ -75,10 +75,10 @@ def inferred(sample: Sample, operands: list[PartialShape]) -> PartialShape:
 
 @CHECKS.of(ALL)
 def partial_operands_never_contradict_the_sample(sample: Sample) -> None:
-    changes = unknown_sizes, bounds, unranked
+    changes = unknown_sizes, bounds, without_rank
     every = [each for change in changes for each in one_altered(sample, change)]
     for operands in sampled(every, sample.text):
-        shape = inferred(sample, operands)
+        shape = infer(sample, operands)
         if not isinstance(shape, Unranked):
             assert agrees(sample.instruction.shape, shape), (list(map(str, operands)), str(shape))
         elif shape.element_type:
@@ -90,7 +90,7 @@ def partial_operands_never_contradict_the_sample(sample: Sample) -> None:
 def a_result_size_is_bounded_if_it_is_unknown_for_unknown_operand_sizes(sample: Sample) -> None:
     ways = zip(one_altered(sample, unknown_sizes), one_altered(sample, bounds), strict=True)
     for operands, bounded in sampled(ways, sample.text):
-        unbounded, limited = inferred(sample, operands), inferred(sample, bounded)
+        unbounded, limited = infer(sample, operands), infer(sample, bounded)
         if isinstance(unbounded, Unranked) or isinstance(limited, Unranked):
             assert not sample.op.takes_partial
             continue
@@ -103,7 +103,7 @@ def a_result_size_is_bounded_if_it_is_unknown_for_unknown_operand_sizes(sample: 
 
 @CHECKS.of([opcode for opcode in ALL if "shape" in OPS[opcode].fields])
 def partial_results_never_contradict_the_sample(sample: Sample) -> None:
-    for shape in altered(sample.instruction.shape, unknown_sizes):
+    for shape in alter(sample.instruction.shape, unknown_sizes):
         op = replace(sample.op, shape=shape)
         assert op.first_fault(sample.shapes) is None, str(shape)
         result = op.infer_shape(*sample.shapes)
@@ -119,9 +119,9 @@ def inferred_shapes_agree_with_every_choice_of_sizes(sample: Sample) -> None:
     """Every valid choice of the unknown sizes infers a shape that agrees."""
     every = [*one_altered(sample, unknown_sizes), *one_altered(sample, bounds)]
     for operands in sampled(every, sample.text):
-        shape = inferred(sample, operands)
+        shape = infer(sample, operands)
         for size in (0, 1, 2, 3, 4, 6, 9):
-            full = [filled(operand, size) for operand in operands]
+            full = [fill(operand, size) for operand in operands]
             if sample.op.first_fault(full) is None:
                 merge(sample.op.infer_shape(*full), shape)  # raises on a contradiction
 
@@ -129,10 +129,10 @@ def inferred_shapes_agree_with_every_choice_of_sizes(sample: Sample) -> None:
 @CHECKS.of(ALL)
 def invalid_operands_raise_nothing_but_hlo_errors(sample: Sample) -> None:
     random = Random(sample.text)
-    for _ in range(scaled(50)):
-        operands = [replaced(shape, random) for shape in sample.shapes]
+    for _ in range(scale(50)):
+        operands = [vary_shape(shape, random) for shape in sample.shapes]
         with suppress(HloError):
-            inferred(sample, operands)
+            infer(sample, operands)
 
 
 @pytest.mark.sampled
@@ -141,7 +141,7 @@ def test_inference_from_partial_shapes_is_sound(opcode: str) -> None:
     CHECKS.check(opcode)
 
 
-def replaced(shape: AnyShape, random: Random) -> PartialShape:
+def vary_shape(shape: AnyShape, random: Random) -> PartialShape:
     """A random variation of a shape: sizes, rank or type may be different or unknown."""
     if not isinstance(shape, Shape):
         return random.choice([shape, shape, Unranked()])
@@ -158,7 +158,7 @@ def replaced(shape: AnyShape, random: Random) -> PartialShape:
     )
 
 
-def filled(shape: PartialShape, size: int) -> AnyShape:
+def fill(shape: PartialShape, size: int) -> AnyShape:
     """`shape` with `size` for each unknown size, and for each bounded size that allows it."""
     match shape:
         case Shape():
@@ -168,6 +168,6 @@ def filled(shape: PartialShape, size: int) -> AnyShape:
             ]
             return shape.with_dims(sizes)
         case TupleShape(elements):
-            return TupleShape(tuple([filled(element, size) for element in elements]))
+            return TupleShape(tuple([fill(element, size) for element in elements]))
     assert not isinstance(shape, Unranked)
     return shape

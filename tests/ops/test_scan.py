@@ -13,7 +13,7 @@ from hlo import Instruction
 from indexing import input_to_output, output_to_input
 from indexing.execution import run
 from indexing.maps.answers import Answer
-from tests.ops.samples import Array, Pair, related
+from tests.ops.samples import Array, Pair, related_pairs
 
 SLICE = "x = f32[2] parameter(0) c = f32[2] parameter(1)"
 TWO = "ROOT r = (f32[2], f32[2]) tuple"
@@ -54,7 +54,7 @@ def scan(step: str, is_reverse: bool, count: int) -> Instruction:
     }}""").entry.root
 
 
-def poked(instruction: Instruction, step: str, operand: int, output: int) -> set[Pair]:
+def poke(instruction: Instruction, step: str, operand: int, output: int) -> set[Pair]:
     """Pairs of an output element that changed and the perturbed element of the operand."""
     op: Any = instruction.op
     shapes: list[Any] = [o.shape for o in instruction.operands]
@@ -69,8 +69,8 @@ def poked(instruction: Instruction, step: str, operand: int, output: int) -> set
     return pairs
 
 
-def mapped(answer: Answer, number: int) -> set[Pair]:
-    return {pair for m in answer.maps[number] for pair in related(m, [])}
+def mapped_pairs(answer: Answer, number: int) -> set[Pair]:
+    return {pair for m in answer.maps[number] for pair in related_pairs(m, [])}
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
@@ -82,13 +82,13 @@ def test_maps_are_the_dependencies_of_the_kernel(step: str, is_reverse: bool, co
     for output in (0, 1):
         back = output_to_input(instruction, output)
         for operand in (0, 1):
-            reads = mapped(back, operand)
-            needed = poked(instruction, step, operand, output)
+            reads = mapped_pairs(back, operand)
+            needed = poke(instruction, step, operand, output)
             assert needed <= reads
             is_exact = all(m.grade == "exact" for m in back.maps[operand])
             assert not is_exact or needed == reads
             assert is_exact or step not in EXACT
-            writes = mapped(input_to_output(instruction, operand), output)
+            writes = mapped_pairs(input_to_output(instruction, operand), output)
             assert {(b, a) for a, b in writes} == reads
 
 
@@ -128,8 +128,8 @@ def test_one_result_may_be_a_tuple_in_the_step_or_in_the_scan(
             perturbed[operand][index] += 1000
             after = np.asarray(run(instruction.module, perturbed)[0])
             needed.update((tuple(map(int, i)), index) for i in np.argwhere(before != after))
-        assert mapped(output_to_input(instruction), operand) == needed
-        assert {(b, a) for a, b in mapped(input_to_output(instruction, operand), 0)} == needed
+        assert mapped_pairs(output_to_input(instruction), operand) == needed
+        assert {(b, a) for a, b in mapped_pairs(input_to_output(instruction, operand), 0)} == needed
 
 
 def test_a_scan_of_a_mismatched_step_is_unknown_with_a_reason() -> None:

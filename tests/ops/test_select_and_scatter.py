@@ -19,7 +19,7 @@ from hlo.ops.attributes import WindowDimension
 from indexing.execution import xla
 from indexing.ops.windows import are_shared, element_under
 from tests.execution.test_vectorised_kernels import window_dimensions
-from tests.ops.samples import parse_sample, related
+from tests.ops.samples import parse_sample, related_pairs
 from tests.ops.strategies import array, windows
 from tests.ops.test_ops import check_inverse, check_reads
 from tests.oracles import fuzz
@@ -62,8 +62,10 @@ def test_an_element_may_need_all_elements_that_share_a_window_with_it() -> None:
     sample = parse_sample(text)
     (operand,), (source,), _ = sample.op.reads(sample.instruction.shape, sample.shapes)
     touched = {0: {0}, 1: {0}, 2: {0, 1}, 3: {1}, 4: {1, 2}, 5: {2}, 6: {2}}
-    assert related(source, []) == {((j,), (i,)) for j, all_i in touched.items() for i in all_i}
-    assert related(operand, []) == {
+    assert related_pairs(source, []) == {
+        ((j,), (i,)) for j, all_i in touched.items() for i in all_i
+    }
+    assert related_pairs(operand, []) == {
         ((j,), (2 * i + s,)) for j, all_i in touched.items() for i in all_i for s in range(3)
     }
 
@@ -113,7 +115,7 @@ def selection(
     return root
 
 
-def scattered(
+def scatter_targets(
     values: dict[tuple[int, ...], int], windows: list[list[tuple[int, ...]]], least: bool
 ) -> list[tuple[int, ...] | None]:
     """The index that each window selects, by definition; None if it covers padding only."""
@@ -152,19 +154,19 @@ def test_the_map_to_compared_elements_is_exact_if_each_of_them_decides_for_some_
     random = np.random.default_rng(SEED)
     for values in random.integers(0, 3, (DRAWS, len(places))).tolist():
         before = dict(zip(places, values, strict=True))
-        old = scattered(before, positions, direction == "LE")
+        old = scatter_targets(before, positions, direction == "LE")
         windows = zip(old, np.ndindex(*counts), strict=True)
         selected |= {(j, i) for j, i in windows if j is not None}
         for t, value in product(places, range(3)):
-            new = scattered({**before, t: value}, positions, direction == "LE")
+            new = scatter_targets({**before, t: value}, positions, direction == "LE")
             for was, becomes in zip(old, new, strict=True):
                 if was != becomes:  # the window's source moves from one element to the other
                     decided |= {(was, t), (becomes, t)}
-    pairs = related(read, [])
+    pairs = related_pairs(read, [])
     assert decided <= pairs
     assert (decided == pairs) is exact
     assert read.grade == ("exact" if exact else "may")
-    assert selected == related(of_source, [])
+    assert selected == related_pairs(of_source, [])
     assert of_source.grade == "exact"
 
 
@@ -204,7 +206,7 @@ def test_elements_decide_in_xla_as_the_maps_to_operand_and_source_say(
     sources_after[rows[~of_operand], changed[~of_operand] - size] += 100
     sign = -1 if direction in ("LE", "LT") else 1
     module = selection(
-        array((batch, *sizes)), array((batch, *counts)), batched(attributes), compared
+        array((batch, *sizes)), array((batch, *counts)), batch_window(attributes), compared
     ).module
 
     def result(operand: Array, source: Array) -> Array:
@@ -219,12 +221,12 @@ def test_elements_decide_in_xla_as_the_maps_to_operand_and_source_say(
         index = np.unravel_index(k, sizes) if k < size else np.unravel_index(k - size, counts)
         pairs[k >= size].add((tuple(j), tuple(map(int, index))))
     (read,), (of_source,), _ = indexing.output_to_input(one).maps
-    assert pairs[1] == related(of_source, [])
-    assert pairs[0] <= related(read, [])
-    assert (pairs[0] == related(read, [])) is exact
+    assert pairs[1] == related_pairs(of_source, [])
+    assert pairs[0] <= related_pairs(read, [])
+    assert (pairs[0] == related_pairs(read, [])) is exact
 
 
-def batched(attributes: str) -> str:
+def batch_window(attributes: str) -> str:
     """The attributes of a window with a leading batch dimension.
 
     >>> batched("size=2 stride=3 pad=1_1")

@@ -20,7 +20,7 @@ from indexing.ops.samples import instruction_of
 from indexing.ops.windows import window_applications
 from indexing.ops.work import work_of
 from simplifier.unknown import Unknown
-from tests.oracles import scaled
+from tests.oracles import scale
 
 # fmt: off
 TABLE: Final = [
@@ -70,7 +70,7 @@ def test_work_of_an_instruction(sample: str, work: tuple[int, int]) -> None:
     assert work_of(instruction_of(sample)) == Work(*work)
 
 
-def covered(w: WindowDimension, size: int, position: int) -> frozenset[int]:
+def covered_elements(w: WindowDimension, size: int, position: int) -> frozenset[int]:
     """The elements under a window, by the definition."""
     places = [position * w.stride + s * w.window_dilation - w.low for s in range(w.size)]
     on_array = [p for p in places if p % w.base_dilation == 0]
@@ -81,7 +81,7 @@ def applications(window: list[WindowDimension], sizes: list[int]) -> int:
     """The applications for each distinct window, by enumeration along each dimension."""
     windows = elements = 1
     for w, size in zip(window, sizes, strict=True):
-        sets = [covered(w, size, k) for k in range(w.positions(size))]
+        sets = [covered_elements(w, size, k) for k in range(w.positions(size))]
         different = {own for own in sets if own}
         empty = sets.count(frozenset())
         windows *= len(different) + empty
@@ -104,7 +104,7 @@ def random_window(random: Random) -> WindowDimension:
 def test_distinct_windows_are_those_of_an_enumeration() -> None:
     random = Random(1)
     repeated = 0
-    for _ in range(scaled(3000)):
+    for _ in range(scale(3000)):
         window = [random_window(random) for _ in range(random.randint(1, 2))]
         sizes = [random.randint(0, 6) for _ in window]
         expected = applications(window, sizes)
@@ -117,7 +117,7 @@ def test_distinct_windows_are_those_of_an_enumeration() -> None:
 def test_windows_within_the_array_reduce_their_elements() -> None:
     """Windows without padding, and those that cover everything, do what their elements need."""
     random = Random(2)
-    for _ in range(scaled(300)):
+    for _ in range(scale(300)):
         window, sizes = [], []
         for _ in range(random.randint(1, 3)):
             size = random.randint(1, 5)
@@ -127,7 +127,7 @@ def test_windows_within_the_array_reduce_their_elements() -> None:
             sizes.append(size)
         positions = [range(w.positions(n)) for w, n in zip(window, sizes, strict=True)]
         windows = [
-            tuple([covered(*each) for each in zip(window, sizes, at, strict=True)])
+            tuple([covered_elements(*each) for each in zip(window, sizes, at, strict=True)])
             for at in product(*positions)
         ]
         expected = sum([prod(map(len, own)) - 1 for own in set(windows)])

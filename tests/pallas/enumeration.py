@@ -57,12 +57,12 @@ def is_legal(operand: Operand, block: Box) -> bool:
     return True
 
 
-def clipped(operand: Operand, block: Box) -> Box:
+def clip(operand: Operand, block: Box) -> Box:
     return tuple((max(a, 0), min(b, n)) for (a, b), n in zip(block, operand.shape, strict=True))
 
 
 def elements(operand: Operand, block: Box) -> set[tuple[int, ...]]:
-    return set(product(*[range(a, b) for a, b in clipped(operand, block)]))
+    return set(product(*[range(a, b) for a, b in clip(operand, block)]))
 
 
 def volume(block: Box) -> int:
@@ -77,7 +77,7 @@ def meet(first: Box, second: Box) -> bool:
 def bounds(operand: Operand, blocks: list[Box]) -> str:
     if not all(is_legal(operand, b) for b in blocks):
         return "out"
-    return "inside" if all(clipped(operand, b) == b for b in blocks) else "padded"
+    return "inside" if all(clip(operand, b) == b for b in blocks) else "padded"
 
 
 def overhang(operand: Operand, blocks: list[Box]) -> tuple[int, ...]:
@@ -100,11 +100,11 @@ def moves(operand: Operand, blocks: list[Box], is_output: bool) -> tuple[int, in
             else k == 0 or blocks[k - 1] != b
         )
     ]
-    total = sum(volume(clipped(operand, b)) for b in moved)
+    total = sum(volume(clip(operand, b)) for b in moved)
     return len(moved), total * BITS[operand.dtype] // 8
 
 
-def covered(operand: Operand, blocks: list[Box]) -> bool:
+def is_covered(operand: Operand, blocks: list[Box]) -> bool:
     visited = np.zeros(operand.shape, bool)
     for block in blocks:
         visited[tuple(slice(max(a, 0), max(b, 0)) for a, b in block)] = True
@@ -117,7 +117,7 @@ def visits(operand: Operand, blocks: list[Box]) -> str:
         places.setdefault(block, []).append(k)
     if any(at[-1] - at[0] >= len(at) for at in places.values()):
         return "apart"
-    inside = [clipped(operand, block) for block in places]
+    inside = [clip(operand, block) for block in places]
     if any(meet(a, b) for a, b in combinations(inside, 2)):
         return "overlap"
     return "once" if all(len(at) == 1 for at in places.values()) else "consecutive"
@@ -130,7 +130,7 @@ def is_parallel(kernel: Kernel, k: int) -> bool:
 
 
 def race(kernel: Kernel, operand: Operand, blocks: list[Box]) -> bool:
-    inside = [clipped(operand, b) for b in blocks]
+    inside = [clip(operand, b) for b in blocks]
     every = list(zip(steps(kernel.grid), inside, strict=True))
     return any(
         meet(a, b)
@@ -142,7 +142,7 @@ def race(kernel: Kernel, operand: Operand, blocks: list[Box]) -> bool:
 def hazard(kernel: Kernel, source: Operand, reads: list[Box], writes: list[Box]) -> bool:
     order = steps(kernel.grid)
     for r, w in product(range(len(order)), repeat=2):
-        if not meet(clipped(source, reads[r]), clipped(source, writes[w])):
+        if not meet(clip(source, reads[r]), clip(source, writes[w])):
             continue
         apart = any(
             x != y and is_parallel(kernel, k)
@@ -178,7 +178,7 @@ def best_bytes(kernel: Kernel) -> int | None:
     return best
 
 
-def padded(sizes: tuple[int, ...], dtype: str) -> int:
+def padded_elements(sizes: tuple[int, ...], dtype: str) -> int:
     bits = 32 if dtype == "bool" else BITS[dtype]
     rows = {32: 8, 16: 16, 8: 32}[bits]
     sizes = (1, 1, *sizes)
@@ -195,8 +195,8 @@ def vmem(kernel: Kernel) -> int:
         count = operand.buffers or (1 if operand.may_revisit else 2)
         if not kernel.grid or is_whole(kernel, operand):
             count = 1
-        total += count * padded(tuple(map(size_of, operand.block)), operand.dtype)
-    return total + sum(padded(shape, dtype) for shape, dtype in kernel.scratch)
+        total += count * padded_elements(tuple(map(size_of, operand.block)), operand.dtype)
+    return total + sum(padded_elements(shape, dtype) for shape, dtype in kernel.scratch)
 
 
 def is_whole(kernel: Kernel, operand: Operand) -> bool:
@@ -223,7 +223,7 @@ def facts(kernel: Kernel) -> dict[Any, Any]:
         if result[number, "bounds"] != "out":
             result[number, "overhang"] = overhang(operand, own)
         if is_output:
-            result[number, "covered"] = covered(operand, own)
+            result[number, "covered"] = is_covered(operand, own)
             result[number, "visits"] = visits(operand, own)
             result[number, "race"] = race(kernel, operand, own)
     for i, o in kernel.aliases:

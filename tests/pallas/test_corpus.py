@@ -22,8 +22,8 @@ from tests.pallas.enumeration import (
     best_bytes,
     bounds,
     box,
-    covered,
     facts,
+    is_covered,
     is_legal,
     race,
     steps,
@@ -104,7 +104,7 @@ def test_answers_about_scalars_hold_for_all_their_values() -> None:
             oracles: dict[str, Callable[[list[Box]], object]] = {"bounds": partial(bounds, operand)}
             if answer.is_output:
                 oracles |= {
-                    "covered": partial(covered, operand),
+                    "covered": partial(is_covered, operand),
                     "visits": partial(visits, operand),
                     "race": partial(race, kernel, operand),
                 }

@@ -70,7 +70,16 @@ IN_PLACE = Kernel(
     ("parallel", "arbitrary"),
     aliases=((0, 0),),
 )
-RIGHT = [examples.MATVEC, examples.ragged(16), MATMUL, ATTENTION, SNAKE, GROUPED, HALO, IN_PLACE]
+RIGHT = [
+    examples.MATVEC,
+    examples.ragged(16),
+    MATMUL,
+    ATTENTION,
+    SNAKE,
+    GROUPED,
+    HALO,
+    IN_PLACE,
+]
 
 
 def answer(kernel: Kernel) -> Any:
@@ -86,7 +95,7 @@ def test_a_right_kernel_has_no_fault(kernel: Kernel) -> None:
     assert (report.faults, report.is_undecided) == ((), False)
 
 
-def shifted(operand: Operand, k: int, by: int) -> Operand:
+def shift(operand: Operand, k: int, by: int) -> Operand:
     """Return the operand with another index in one dimension."""
     old = operand.index_map
 
@@ -96,7 +105,7 @@ def shifted(operand: Operand, k: int, by: int) -> Operand:
     return replace(operand, index_map=index_map)
 
 
-def swapped(operand: Operand, a: int, b: int) -> Operand:
+def swap(operand: Operand, a: int, b: int) -> Operand:
     """Return the operand with two program ids in each other's place."""
     old = operand.index_map
 
@@ -108,7 +117,7 @@ def swapped(operand: Operand, a: int, b: int) -> Operand:
     return replace(operand, index_map=index_map)
 
 
-def fixed(operand: Operand, k: int) -> Operand:
+def fix(operand: Operand, k: int) -> Operand:
     """Return the operand with the index 0 in one dimension."""
     old = operand.index_map
 
@@ -134,9 +143,9 @@ def mutants(kernel: Kernel) -> Iterator[Kernel]:
         for n, operand in enumerate(group):
             changed: list[Operand] = []
             for k in range(len(operand.shape)):
-                changed += [shifted(operand, k, 1), shifted(operand, k, -1), fixed(operand, k)]
+                changed += [shift(operand, k, 1), shift(operand, k, -1), fix(operand, k)]
                 changed.append(with_block(operand, k, 2))
-            changed += [swapped(operand, a, b) for a in range(rank) for b in range(a)]
+            changed += [swap(operand, a, b) for a in range(rank) for b in range(a)]
             for each in changed:
                 fields: dict[str, Any] = {name: (*group[:n], each, *group[n + 1 :])}
                 yield replace(kernel, **fields)

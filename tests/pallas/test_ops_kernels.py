@@ -35,7 +35,7 @@ def pallas_calls(jaxpr: Any) -> list[Any]:
     return calls
 
 
-def evaluated(mapping: Any, block: Any) -> dict[tuple[int, ...], tuple[int, ...]]:
+def evaluate(mapping: Any, block: Any) -> dict[tuple[int, ...], tuple[int, ...]]:
     """Return the results of an index map at all steps, as JAX evaluates it."""
     function = core.jaxpr_as_fun(block.index_map_jaxpr)
     every = enumeration.steps(mapping.grid)
@@ -53,8 +53,8 @@ def operand_of(mapping: Any, block: Any) -> Operand | None:
         return None
     if mapping.num_index_operands:
         return None if block.index_map_jaxpr.jaxpr.eqns else constant_operand(mapping, block)
-    index = evaluated(mapping, block)
-    return described(block, lambda *step: index[step])
+    index = evaluate(mapping, block)
+    return describe(block, lambda *step: index[step])
 
 
 def constant_operand(mapping: Any, block: Any) -> Operand:
@@ -65,10 +65,10 @@ def constant_operand(mapping: Any, block: Any) -> Operand:
     def index_map(*step: int) -> tuple[int, ...]:
         return tuple(int(a.val) if hasattr(a, "val") else step[places[a]] for a in jaxpr.outvars)
 
-    return described(block, index_map)
+    return describe(block, index_map)
 
 
-def described(block: Any, index_map: Any) -> Operand:
+def describe(block: Any, index_map: Any) -> Operand:
     dims = tuple(getattr(each, "block_size", None) for each in block.block_shape)
     space = str(block.transformed_block_aval.memory_space)
     name = {"default": "", "vmem": "", "None": ""}.get(space, "smem" if space == "smem" else "any")
@@ -108,7 +108,7 @@ def check_call(report: CallReport, eqn: Any) -> int:
             assert (answer.fetches, answer.bytes) == moves
             facts += 2
         if answer.is_output:
-            assert answer.covered == enumeration.covered(operand, blocks)
+            assert answer.covered == enumeration.is_covered(operand, blocks)
             assert answer.visits == enumeration.visits(operand, blocks)
             race = has_race(kernel, operand, blocks)
             assert answer.race == ("may" if race and report.target == "gpu" else race)

@@ -23,7 +23,7 @@ from jax.experimental.pallas import tpu as pltpu  # noqa: E402
 ROWS = jax.ShapeDtypeStruct((32, 128), jnp.float32)
 
 
-def copied(name: str, rows: int = 8, **options: Any) -> Any:
+def copy_rows(name: str, rows: int = 8, **options: Any) -> Any:
     """Return a function that copies an array in blocks of rows."""
     spec = pl.BlockSpec((rows, 128), lambda i: (i, 0))
 
@@ -44,11 +44,11 @@ def copied(name: str, rows: int = 8, **options: Any) -> Any:
 
 def test_calls_within_other_primitives_are_in_program_order() -> None:
     first, scanned, chosen, other, repeated, custom = (
-        copied(name) for name in ("first", "scanned", "chosen", "other", "repeated", "custom")
+        copy_rows(name) for name in ("first", "scanned", "chosen", "other", "repeated", "custom")
     )
 
     with_rule = jax.custom_vjp(custom)
-    with_rule.defvjp(lambda x: (custom(x), None), lambda _, g: (copied("backward")(g),))
+    with_rule.defvjp(lambda x: (custom(x), None), lambda _, g: (copy_rows("backward")(g),))
 
     def function(x: Any) -> Any:
         x = jax.jit(first)(x)
@@ -69,7 +69,7 @@ def test_calls_within_other_primitives_are_in_program_order() -> None:
 
 def test_a_vmapped_dimension_is_parallel() -> None:
     x = jax.ShapeDtypeStruct((3, 32, 128), jnp.float32)
-    function = copied(
+    function = copy_rows(
         "rows", compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary",))
     )
     (call,) = check(jax.vmap(function), x).calls
@@ -147,7 +147,7 @@ def test_a_block_of_a_variable_size_is_unknown() -> None:
 
 
 def test_an_index_map_without_a_formula_is_unknown() -> None:
-    def looped(i: Any) -> Any:
+    def loop(i: Any) -> Any:
         return jax.lax.fori_loop(0, i, lambda k, total: total + k, 0), 0
 
     spec = pl.BlockSpec((8, 128), lambda i: (i, 0))
@@ -156,7 +156,7 @@ def test_an_index_map_without_a_formula_is_unknown() -> None:
         call = pl.pallas_call(
             lambda *refs: None,
             grid=(4,),
-            in_specs=[pl.BlockSpec((8, 128), looped)],
+            in_specs=[pl.BlockSpec((8, 128), loop)],
             out_specs=spec,
             out_shape=x,
         )
@@ -277,8 +277,8 @@ def test_without_jax_the_error_has_the_extra(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_ranges_of_unknown_names_are_errors() -> None:
     with pytest.raises(ValueError, match="no Pallas call has a scalar operand or a size called"):
-        check(copied("rows"), ROWS, ranges={"s": (0, 9)})
+        check(copy_rows("rows"), ROWS, ranges={"s": (0, 9)})
     with pytest.raises(ValueError, match="which has no values"):
-        check(copied("rows"), ROWS, ranges={"s": (9, 0)})
+        check(copy_rows("rows"), ROWS, ranges={"s": (9, 0)})
     with pytest.raises(ValueError, match="unknown TPU"):
-        check(copied("rows"), ROWS, chip="v1")
+        check(copy_rows("rows"), ROWS, chip="v1")

@@ -13,7 +13,7 @@ import pytest
 from indexing.pallas import check
 from indexing.pallas.report import BlockReport
 from tests.oracles import sampled
-from tests.pallas.enumeration import Box, bounds, box, covered, facts, race, steps, visits
+from tests.pallas.enumeration import Box, bounds, box, facts, is_covered, race, steps, visits
 from tests.pallas.kernels import Kernel, Operand, clip, minimum, where
 
 pytest.importorskip("jax")
@@ -92,7 +92,7 @@ def test_answers_about_scalars_hold_for_all_values() -> None:
             oracles: dict[str, Callable[[list[Box]], object]] = {"bounds": partial(bounds, operand)}
             if answer.is_output:
                 oracles |= {
-                    "covered": partial(covered, operand),
+                    "covered": partial(is_covered, operand),
                     "visits": partial(visits, operand),
                     "race": partial(race, kernel, operand),
                 }

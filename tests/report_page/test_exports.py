@@ -29,7 +29,7 @@ def valid(value: Any, schema: str) -> Any:
     return text
 
 
-def written(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def write(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     assert cli.run(["report", *arguments]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -37,7 +37,7 @@ def written(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 @pytest.mark.parametrize("name", MODULES)
 def test_each_computation_is_a_graph(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     module = hlo.load(EXAMPLES / name)
-    collection = written(capsys, str(EXAMPLES / name), "--format", "model-explorer")
+    collection = write(capsys, str(EXAMPLES / name), "--format", "model-explorer")
     assert valid(collection, "model-explorer") == collection
     graphs = {graph["id"]: graph for graph in collection["graphs"]}
     assert set(graphs) == set(module.computations)
@@ -114,7 +114,7 @@ def test_two_modules_have_links_between_instructions_that_correspond(
         files.append(tmp_path / f"{side}.hlo")
         body = text % rest
         files[-1].write_text(body if side == "a" else body.replace(" n =", " neg.1 ="))
-    collection = written(capsys, *map(str, files), "--format", "model-explorer")
+    collection = write(capsys, *map(str, files), "--format", "model-explorer")
     both, before, after = valid(collection, "model-explorer")["graphs"]
     assert (before["id"], after["id"]) == ("before: e", "after: e")
     identifiers = {node["id"] for node in both["nodes"]}
@@ -142,7 +142,7 @@ def test_a_trace_has_the_schedule_and_the_live_bytes(
 ) -> None:
     module = hlo.load(EXAMPLES / name)
     profile = indexing.memory_profile(module)
-    trace = written(capsys, str(EXAMPLES / name), "--format", "perfetto", *peak)
+    trace = write(capsys, str(EXAMPLES / name), "--format", "perfetto", *peak)
     events = valid(trace, "perfetto")["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
     assert [each["name"] for each in slices] == [step.name for step in profile.steps]

@@ -51,8 +51,8 @@ def test_sets_are_counted(
 def test_a_count_beyond_the_budget_of_operations_is_unknown() -> None:
     text = "{ [i, j] : 0 <= i < 3000 and 0 <= j < 3000 and 2i + 3j <= 3000 }"
 
-    def counted(ctx: isl.Context) -> int:
+    def count_call(ctx: isl.Context) -> int:
         return cardinality.cardinality(isl.Set.read_from_str(ctx, text))
 
-    assert isinstance(within_budget(counted, 100), Unknown)
-    assert within_budget(counted, 2_000_000) == 751_501
+    assert isinstance(within_budget(count_call, 100), Unknown)
+    assert within_budget(count_call, 2_000_000) == 751_501

@@ -43,7 +43,7 @@ NORMAL = [
 # fmt: on
 
 
-def kept(constraint: Constraint | None, point: Point) -> bool:
+def keeps(constraint: Constraint | None, point: Point) -> bool:
     return constraint is None or holds([constraint], point)
 
 
@@ -59,7 +59,7 @@ def test_a_constraint_is_normalised(
         assert simple is None
     variables = tuple(dict.fromkeys(expr.variables()))
     for point in points(variables):
-        assert kept(simple, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
+        assert keeps(simple, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
 
 
 d, e = variable("d", 0, 31), variable("e", 0, 383)
@@ -145,7 +145,7 @@ def test_normalising_keeps_the_points(data: st.DataObject, box: tuple[Variable, 
     constraint = Constraint(expr, lower, lower + data.draw(st.integers(-2, 15)))
     simple = normalise(constraint)
     for point in points(box):
-        assert kept(simple, point) == holds([constraint], point), point
+        assert keeps(simple, point) == holds([constraint], point), point
     if simple is not None:
         assert normalise(simple) == simple
 

@@ -190,7 +190,7 @@ def test_residues_with_narrower_variables_are_those_that_are_normalised_again(
 PAIRS = [(2, 3), (4, 6), (6, 4), (8, 12), (5, 5), (12, 18), (7, 2)]
 
 
-def proved(condition: str) -> bool:
+def prove(condition: str) -> bool:
     """No integers at all satisfy the condition: ISL's proof, for unbounded variables."""
     return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
 
@@ -198,11 +198,11 @@ def proved(condition: str) -> bool:
 def assert_congruence_means(one: Residues, two: str) -> None:
     """Assert that the congruence `one`, which may be false, is equivalent to the condition `two` on x."""
     if one.is_false:
-        assert proved(f"{{ [x] : {two} }}")
+        assert prove(f"{{ [x] : {two} }}")
     else:
         after = f"x mod {one.modulus} = {one.lower}"
-        assert proved(f"{{ [x] : {two} and not ({after}) }}")
-        assert proved(f"{{ [x] : {after} and not ({two}) }}")
+        assert prove(f"{{ [x] : {two} and not ({after}) }}")
+        assert prove(f"{{ [x] : {after} and not ({two}) }}")
 
 
 @pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 8, 12])
@@ -218,8 +218,8 @@ def test_shift_and_negation_are_proved_for_all_integers(m: int) -> None:
                     inside = f"{low} <= ({sign}*x + {c}) mod {m} <= {high}"
                     offset = canonical.lower if canonical.upper >= m else 0
                     after = f"{first} <= (x - {offset}) mod {m} <= {last}"
-                    assert proved(f"{{ [x] : {inside} and not ({after}) }}")
-                    assert proved(f"{{ [x] : {after} and not ({inside}) }}")
+                    assert prove(f"{{ [x] : {inside} and not ({after}) }}")
+                    assert prove(f"{{ [x] : {after} and not ({inside}) }}")
 
 
 @pytest.mark.parametrize("m, n", PAIRS)

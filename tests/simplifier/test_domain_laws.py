@@ -144,7 +144,7 @@ def test_a_mixed_radix_pair_is_merged(exprs: list[Expr], one: bool) -> None:
 
 
 @st.composite
-def coupled(draw: st.DrawFn, box: tuple[Variable, ...], max_count: int = 3) -> list[Constraint]:
+def couple(draw: st.DrawFn, box: tuple[Variable, ...], max_count: int = 3) -> list[Constraint]:
     """Constraints as programs have them: sums, congruences, equations."""
     constraints = []
     for _ in range(draw(st.integers(1, max_count))):
@@ -169,7 +169,7 @@ def coupled(draw: st.DrawFn, box: tuple[Variable, ...], max_count: int = 3) -> l
 def test_rewriting_keeps_the_values_on_the_domain(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    constraints = merge_constraints(data.draw(coupled(box)))
+    constraints = merge_constraints(data.draw(couple(box)))
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     rewritten = Rewriting(constraints)(expr)
     for point in points(box):
@@ -183,7 +183,7 @@ def test_changes_are_bijections(
     data: st.DataObject, box: tuple[Variable, ...], free: tuple[Variable, ...]
 ) -> None:
     every = (*box, *free)
-    constraints = merge_constraints(data.draw(coupled(every, max_count=2)))
+    constraints = merge_constraints(data.draw(couple(every, max_count=2)))
     exprs = [tree_expr(data.draw(trees(len(every), leaves=4)), every) for _ in range(2)]
     replacement = change([free], constraints, exprs)
     if replacement is None:
@@ -192,7 +192,7 @@ def test_changes_are_bijections(
     instead = [replacement.replacements.get(v, v) for v in every]
     left = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
 
-    def reached(
+    def reached_values(
         variables: Sequence[Variable], conditions: Iterable[Constraint], values: Iterable[Expr]
     ) -> Counter[tuple[object, ...]]:
         values, conditions = list(values), list(conditions)
@@ -202,10 +202,10 @@ def test_changes_are_bijections(
             if holds(conditions, p)
         )
 
-    after = reached(
+    after = reached_values(
         [v for v in instead if v], [*left, *replacement.constraints], map_all(swap, exprs)
     )
-    assert after == reached(every, constraints, exprs)
+    assert after == reached_values(every, constraints, exprs)
 
 
 def map_all(swap: Substitution, exprs: list[Expr]) -> list[Expr]:
@@ -292,7 +292,7 @@ def test_isl_refines_domains_with_inconclusive_intervals(
 def test_refinement_keeps_the_points_and_makes_bounds_exact(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    first = tighten(box, data.draw(coupled(box)))
+    first = tighten(box, data.draw(couple(box)))
     expr = tree_expr(data.draw(trees(len(box), leaves=6)), first.variables)
     domain = None
     if not first.is_known_empty:
@@ -317,7 +317,7 @@ def test_refinement_keeps_the_points_and_makes_bounds_exact(
 @given(st.data(), boxes())
 @fuzz(200)
 def test_settled_constraints_have_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
-    constraints = merge_constraints(data.draw(coupled(box)))
+    constraints = merge_constraints(data.draw(couple(box)))
     inside = any(holds(constraints, p) for p in points(box))
     assert has_points(constraints) is inside
     if is_known_nonempty(constraints):
@@ -381,7 +381,7 @@ def test_a_domain_beyond_the_budget_is_unchanged(monkeypatch: pytest.MonkeyPatch
 # ---------------------------------------------------------------- proofs
 
 
-def proved(condition: str) -> bool:
+def prove(condition: str) -> bool:
     """No integers at all satisfy the condition: ISL's proof, for unbounded variables."""
     return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
 
@@ -394,11 +394,11 @@ def test_the_residue_law_is_proved_for_all_integers(d: int) -> None:
             for c in range(-d, d + 1):
                 moved = g * ((r + c) // g)
                 at = f"n mod {g} = {r} and floor((n + {c})/{d}) != floor((n + {moved})/{d})"
-                assert proved(f"{{ [n] : {at} }}")
+                assert prove(f"{{ [n] : {at} }}")
     for r in range(d):
-        assert proved(f"{{ [n] : n mod {d} = {r} and {d}*floor(n/{d}) != n - {r} }}")
+        assert prove(f"{{ [n] : n mod {d} = {r} and {d}*floor(n/{d}) != n - {r} }}")
     missed = f"n mod {d + 1} = 1 and floor((n + 1)/{d}) != floor(n/{d})"  # the near miss: no g | d
-    assert not proved(f"{{ [n] : {missed} }}")
+    assert not prove(f"{{ [n] : {missed} }}")
 
 
 @pytest.mark.parametrize("c", [1, 2, 3, 4, 7])
@@ -407,19 +407,19 @@ def test_solving_and_projection_are_proved_for_all_integers(c: int) -> None:
     for a_, width in ((-3, 0), (0, c - 1), (5, max(0, c - 2))):
         b_ = a_ + width
         inside = f"{a_} <= {c}*s + e <= {b_}"
-        assert proved(f"{{ [s, e] : {inside} and s != floor(({b_} - e)/{c}) }}")
+        assert prove(f"{{ [s, e] : {inside} and s != floor(({b_} - e)/{c}) }}")
         negated = f"{a_} <= e - {c}*s <= {b_}"
-        assert proved(f"{{ [s, e] : {negated} and s != floor((e - {a_})/{c}) }}")
+        assert prove(f"{{ [s, e] : {negated} and s != floor((e - {a_})/{c}) }}")
     two = f"0 <= {c}*s + e <= {c} and s != floor(({c} - e)/{c})"  # one wider: s may be another
-    assert not proved(f"{{ [s, e] : {two} }}")
+    assert not prove(f"{{ [s, e] : {two} }}")
     for p, q, width in ((0, 3, c - 1), (-2, 5, c), (4, 4, 2 * c)):
         some = f"exists (s : {p} <= s <= {q} and 0 <= {c}*s + e <= {width})"
         after = f"{-c * q} <= e <= {width - c * p}"
-        assert proved(f"{{ [e] : ({some}) and not ({after}) }}")
-        assert proved(f"{{ [e] : {after} and not ({some}) }}")
+        assert prove(f"{{ [e] : ({some}) and not ({after}) }}")
+        assert prove(f"{{ [e] : {after} and not ({some}) }}")
     if c > 1:
         gap = f"exists (s : 0 <= s <= 3 and 0 <= {c}*s + e <= {c - 2})"
-        assert not proved(f"{{ [e] : {-3 * c} <= e <= {c - 2} and not ({gap}) }}")
+        assert not prove(f"{{ [e] : {-3 * c} <= e <= {c - 2} and not ({gap}) }}")
 
 
 def test_rewriting_memoises_a_bounded_number_of_expressions() -> None:

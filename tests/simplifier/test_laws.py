@@ -16,7 +16,7 @@ from indexing.maps.simplify import Rewrite
 from simplifier import laws
 from simplifier.laws_page import SECTIONS
 from simplifier.trace import Applied, Law, record_laws
-from tests.oracles import Pair, joined, union
+from tests.oracles import Pair, join_pairs, union
 from tests.simplifier.law_cases import CASES, SEMI_AFFINE, Case
 
 EVERY_CASE = [*CASES, *SEMI_AFFINE]
@@ -32,7 +32,7 @@ MAP = re.compile(
 BOUNDED = re.compile(r"(?P<expr>.+?) in \[(?P<lower>-?\d+), (?P<upper>-?\d+)\](?:, )?")
 
 
-def computed(text: str, names: list[str]) -> Callable[..., Any]:
+def compile_expression(text: str, names: list[str]) -> Callable[..., Any]:
     """Python's function of an expression: its floor division and mod are those of maps."""
     body = text.replace("floordiv", "//").replace("mod", "%")
     function: Callable[..., Any] = eval(
@@ -41,12 +41,12 @@ def computed(text: str, names: list[str]) -> Callable[..., Any]:
     return function
 
 
-def written(text: str) -> set[Pair]:
+def pairs_of(text: str) -> set[Pair]:
     """The pairs of a union of maps, computed by Python from the text, without the simplifier."""
     return {
         pair
         for each in text.split(" | ")
-        for pair in reduce(joined, [set(written_pairs(one)) for one in each.split(" then ")])
+        for pair in reduce(join_pairs, [set(written_pairs(one)) for one in each.split(" then ")])
     }
 
 
@@ -62,8 +62,8 @@ def written_pairs(text: str) -> Iterator[Pair]:
     for expr, lower, upper in bounds:
         if expr in names:
             box.setdefault(expr, range(lower, upper + 1))
-    conditions = [(computed(expr, names), lower, upper) for expr, lower, upper in bounds]
-    results = computed(f"({match['results']},)", names)
+    conditions = [(compile_expression(expr, names), lower, upper) for expr, lower, upper in bounds]
+    results = compile_expression(f"({match['results']},)", names)
     for point in product(*[box[name] for name in names]):
         if all(lower <= value(*point) <= upper for value, lower, upper in conditions):
             yield point[: len(dims)], results(*point)
@@ -73,11 +73,11 @@ def image(relation: set[Pair], at: tuple[int, ...]) -> set[tuple[int, ...]]:
     return {y for x, y in relation if x == at}
 
 
-def composed(text: str) -> IndexingMap:
+def compose_text(text: str) -> IndexingMap:
     return reduce(IndexingMap.then, [parse_map(each) for each in text.split(" then ")])
 
 
-def flattened(text: str) -> str:
+def flatten_chain(text: str) -> str:
     """The text of one map for a chain of maps from d0 to one result, by textual substitution."""
     first, *others = text.split(" then ")
     space, result, domain = re.split(r" -> |, domain: ", first)
@@ -88,11 +88,11 @@ def flattened(text: str) -> str:
     return f"{space} -> {result}, domain: {domain}"
 
 
-def simplified(text: str) -> tuple[set[Law], tuple[IndexingMap, ...]]:
+def simplify_text(text: str) -> tuple[set[Law], tuple[IndexingMap, ...]]:
     """The laws that were applied to read and simplify a union of maps, and the simplified maps."""
     steps: list[Rewrite | Applied] = []
     with record_laws() as applied:
-        read = [composed(each) for each in text.split(" | ")]
+        read = [compose_text(each) for each in text.split(" | ")]
         simple = deduplicate([each.simplify(trace=steps) for each in read])
     return {step.law for step in [*applied, *steps] if isinstance(step, Applied)}, simple
 
@@ -126,17 +126,17 @@ def test_the_code_that_applies_a_law_exists(law: Law) -> None:
 
 @each_case
 def test_a_law_fires(case: Case) -> None:
-    fired, simple = simplified(case.hit)
+    fired, simple = simplify_text(case.hit)
     assert (str(case.law) in map(str, fired)) is not bool(case.law.observed)
     assert " | ".join(map(str, simple)) == case.after
-    assert union(simple) == written(case.hit)
+    assert union(simple) == pairs_of(case.hit)
 
 
 @each_case
 def test_a_near_miss_keeps_its_meaning(case: Case) -> None:
-    truth, wrong = written(case.near_miss), written(case.wrong)
+    truth, wrong = pairs_of(case.near_miss), pairs_of(case.wrong)
     assert image(wrong, case.at) != image(truth, case.at)
-    assert union(simplified(case.near_miss)[1]) == truth
+    assert union(simplify_text(case.near_miss)[1]) == truth
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.law.name)
@@ -144,17 +144,17 @@ def test_isl_proves_a_law_for_a_table_of_divisors(case: Case) -> None:
     """ISL reads the original text."""
     for divisor in case.table:
         text = case.proof(divisor)
-        fired, (simple,) = simplified(text)
+        fired, (simple,) = simplify_text(text)
         assert case.law in fired or case.law.observed, text
         for each in text.split(" | "):
-            prove_text(flattened(each), simple)
+            prove_text(flatten_chain(each), simple)
 
 
 @pytest.mark.parametrize("case", SEMI_AFFINE, ids=lambda case: case.law.name)
 def test_isl_proves_a_law_on_products_with_numbers_in_place_of_d1(case: Case) -> None:
     for divisor in case.table:
         text = case.proof(divisor)
-        fired, (simple,) = simplified(text)
+        fired, (simple,) = simplify_text(text)
         assert case.law in fired, text
         for number in range(simple.dims[1].lower, simple.dims[1].upper + 1):
             simple_text = with_number(str(simple), number)

@@ -48,7 +48,7 @@ def by_family(
 ) -> Callable[[Callable[[Chain], None]], Callable[[str], None]]:
     """Run one test for each family of problems; a failure names the problems that fail."""
 
-    def decorated(test: Callable[[Chain], None]) -> Callable[[str], None]:
+    def decorate(test: Callable[[Chain], None]) -> Callable[[str], None]:
         @pytest.mark.parametrize("family", families)
         def run(family: str) -> None:
             with checks() as check:
@@ -59,7 +59,7 @@ def by_family(
         run.__name__, run.__doc__ = test.__name__, test.__doc__
         return run
 
-    return decorated
+    return decorate
 
 
 def only(
@@ -100,14 +100,14 @@ def round_trip(seed: int) -> Chain:
     """Reshapes, transposes and reverses, then their inverses in reverse order."""
     random = Random(f"there and back {seed}")
     factors = random.choice([[2, 2, 3, 5], [7, 3, 2], [2] * 6, [5, 7, 11], [4, 9, 25]])
-    tensor = Tensor(regrouped(random, factors))
+    tensor = Tensor(regroup(random, factors))
     undo: list[Callable[[Tensor], Tensor]] = []
     for _ in range(random.randint(1, 3)):
         shape, dims = tensor.shape, range(len(tensor.shape))
         match random.choice(["reshape", "transpose", "reverse"]):
             case "reshape":
                 undo.append(methodcaller("reshape", *shape))
-                tensor = tensor.reshape(*regrouped(random, factors))
+                tensor = tensor.reshape(*regroup(random, factors))
             case "transpose":
                 order = random.sample(dims, len(dims))
                 back = [order.index(k) for k in dims]
@@ -122,7 +122,7 @@ def round_trip(seed: int) -> Chain:
     return tensor.chain(f"round trip {seed}", lambda d: [*d])
 
 
-def regrouped(random: Random, factors: list[int]) -> tuple[int, ...]:
+def regroup(random: Random, factors: list[int]) -> tuple[int, ...]:
     shape = [1] * random.randint(1, 4)
     for factor in factors:
         shape[random.randrange(len(shape))] *= factor
@@ -227,7 +227,7 @@ def regroupings() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     pools = [[2, 3, 5, 7], [2, 2, 2, 2, 2], [3, 4, 5], [11, 13, 2], [6, 10, 15]]
     factors = [random.choice(pools) for _ in range(60)]
     return [
-        (regrouped(random, random.sample(f, len(f))), regrouped(random, random.sample(f, len(f))))
+        (regroup(random, random.sample(f, len(f))), regroup(random, random.sample(f, len(f))))
         for f in factors
     ]
 
@@ -252,8 +252,8 @@ def test_a_grid_without_padding_is_a_reshape(seed: int) -> None:
     )
     blocks = random.choice([4, 6, 15])
     factors = [*[2] * 5, threads // 32, unroll, loops, blocks]
-    shape = regrouped(random, factors)
-    m = step_by_step(Tensor(shape).launched(threads, unroll, loops).chain("grid"))
+    shape = regroup(random, factors)
+    m = step_by_step(Tensor(shape).launch(threads, unroll, loops).chain("grid"))
     assert not m.constraints
     assert divisions(m.results) <= unaligned_ends((loops, blocks, threads, unroll), shape)
 

@@ -74,7 +74,7 @@ NEAR_MISSES = [
 # fmt: on
 
 
-def boxed(*exprs: Expr) -> list[dict[Variable, int]]:
+def points_of_box(*exprs: Expr) -> list[dict[Variable, int]]:
     """Every point of the box of the variables in `exprs`."""
     variables = list(dict.fromkeys(v for expr in exprs for v in expr.variables()))
     boxes = product(*[range(v.lower, v.upper + 1) for v in variables])
@@ -95,19 +95,19 @@ def test_a_law_leaves_a_near_miss_alone(before: Expr, wrong: Expr, at: dict[str,
 LEAVES: st.SearchStrategy[object] = st.sampled_from([i, j, n, m, z, -2, -1, 0, 1, 3])
 
 
-def combined(parts: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+def extend_trees(parts: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     operators = st.sampled_from(["+", "-", "*", "//", "%", "min", "max"])
     return st.tuples(operators, parts, parts)
 
 
-TREES = st.recursive(LEAVES, combined, max_leaves=6)
+TREES = st.recursive(LEAVES, extend_trees, max_leaves=6)
 
 
-def evaluated(tree: Any, leaf: Callable[[Any], Any], smallest: Any, largest: Any) -> Any:
+def evaluate(tree: Any, leaf: Callable[[Any], Any], smallest: Any, largest: Any) -> Any:
     """Evaluate the tree with Python's operators; replace a divisor that may be 0."""
     if not isinstance(tree, tuple):
         return leaf(tree)
-    operator, left, right = tree[0], *[evaluated(t, leaf, smallest, largest) for t in tree[1:]]
+    operator, left, right = tree[0], *[evaluate(t, leaf, smallest, largest) for t in tree[1:]]
     match operator:
         case "+":
             return left + right
@@ -119,14 +119,14 @@ def evaluated(tree: Any, leaf: Callable[[Any], Any], smallest: Any, largest: Any
             return smallest(left, right)
         case "max":
             return largest(left, right)
-    bounds = built(tree[2]).bounds
+    bounds = build_expression(tree[2]).bounds
     divisor = right if bounds[0] > 0 or bounds[1] < 0 else right * right + 1
     return left // divisor if operator == "//" else left % divisor
 
 
-def built(tree: object) -> Expr:
+def build_expression(tree: object) -> Expr:
     """The expression of a drawn tree."""
-    expr: Expr = evaluated(tree, as_expr, minimum, maximum)
+    expr: Expr = evaluate(tree, as_expr, minimum, maximum)
     return expr
 
 
@@ -136,14 +136,14 @@ def tree_value(tree: object, point: dict[Variable, int]) -> int:
     def leaf(value: Expr | int) -> int:
         return value if isinstance(value, int) else point[value.variables()[0]]
 
-    value: int = evaluated(tree, leaf, min, max)
+    value: int = evaluate(tree, leaf, min, max)
     return value
 
 
 @given(TREES, st.data())
 @fuzz(300)
 def test_an_expression_has_the_value_of_its_tree(tree: object, data: st.DataObject) -> None:
-    expr = built(tree)
+    expr = build_expression(tree)
     variables = [v for leaf in (i, j, n, m, z) for v in leaf.variables()]
     for _ in range(8):
         point = {v: data.draw(st.integers(v.lower, v.upper)) for v in variables}
@@ -155,7 +155,7 @@ def test_an_expression_has_the_value_of_its_tree(tree: object, data: st.DataObje
 @given(TREES)
 @fuzz(200)
 def test_text_pickle_and_substitution_give_the_same_expression(tree: object) -> None:
-    expr = built(tree)
+    expr = build_expression(tree)
     names = {v.name: v for leaf in (i, j, n, m, z) for v in leaf.variables()}
     assert parse_expr(str(expr), names) == expr, str(expr)
     assert pickle.loads(pickle.dumps(expr)) == expr
@@ -174,7 +174,7 @@ def test_substitution_of_a_number_makes_an_expression_affine() -> None:
 def test_a_divisor_may_have_either_sign() -> None:
     open_sign = i // j  # j is in [-4, 7], and 0 is no point of it
     low, high = open_sign.bounds
-    for point in boxed(open_sign):
+    for point in points_of_box(open_sign):
         if point[Variable("j", -4, 7)]:
             assert low <= open_sign.value(point) <= high
         else:
@@ -209,7 +209,7 @@ def test_isl_supports_minima_and_rejects_products() -> None:
 def test_small_boxes_with_products_are_enumerated() -> None:
     variables = tuple(v for leaf in (i, n) for v in leaf.variables())
     inside = [Constraint(i * n, 7, 12)]
-    at = [(p, (i * n).value(p)) for p in boxed(i, n) if 7 <= (i * n).value(p) <= 12]
+    at = [(p, (i * n).value(p)) for p in points_of_box(i, n) if 7 <= (i * n).value(p) <= 12]
     values = [(i // n).value(p) for p, _ in at]
     assert exact.bounds(variables, inside, i // n) == (min(values), max(values))
     assert exact.count(exact.Relation(variables, (), (i // n,), tuple(inside))) == len(set(values))

@@ -19,7 +19,7 @@ from simplifier.text import MAX_TEXT, is_elided
 D0, D1 = Variable("d0", 0, 999), Variable("d1", 0, 10)
 
 
-def shared(depth: int) -> tuple[Expr, Expr]:
+def share_levels(depth: int) -> tuple[Expr, Expr]:
     """Return expressions with a few atoms for each level, and a text of about 2.7^depth atoms."""
     a, b = D0.as_expr(), D1.as_expr()
     for _ in range(depth):
@@ -28,18 +28,18 @@ def shared(depth: int) -> tuple[Expr, Expr]:
     return a, b
 
 
-DEEP = IndexingMap.of((D0, D1), shared(60))
+DEEP = IndexingMap.of((D0, D1), share_levels(60))
 
 
 def calls(action: Callable[[], object]) -> int:
     """Return the number of calls of Python functions that `action` makes."""
     count = 0
 
-    def counted(frame: object, event: str, arg: object) -> None:
+    def count_event(frame: object, event: str, arg: object) -> None:
         nonlocal count
         count += event == "call"
 
-    sys.setprofile(counted)
+    sys.setprofile(count_event)
     try:
         action()
     finally:
@@ -74,7 +74,7 @@ def test_queries_visit_each_atom_a_few_times(query: Callable[[IndexingMap], obje
 
 
 def test_constraints_are_propagated_into_a_limited_number_of_floors() -> None:
-    a, b = shared(40)
+    a, b = share_levels(40)
     m = IndexingMap.of((D0, D1), (a, b)).then(
         parse_map("(d0, d1) -> (d0), domain: d0 in [3, 50], d1 in [2, 7]")
     )
@@ -82,7 +82,7 @@ def test_constraints_are_propagated_into_a_limited_number_of_floors() -> None:
 
 
 def test_shared_values_are_the_values_of_the_tree() -> None:
-    a, b = shared(5)
+    a, b = share_levels(5)
     expr = a - b * 3 + maximum(a, b + 1, D1)
     for d0 in (0, 1, 499, 998):
         point = {D0: d0, D1: d0 % 11}
@@ -95,7 +95,7 @@ def test_shared_values_are_the_values_of_the_tree() -> None:
 
 
 def test_atoms_follow_their_operands_and_are_distinct() -> None:
-    ordered = atoms_in_order(shared(6))
+    ordered = atoms_in_order(share_levels(6))
     place: dict[Atom, int] = {atom: k for k, atom in enumerate(ordered)}
     assert len(place) == len(ordered)
     for atom in ordered:
@@ -116,7 +116,7 @@ def test_a_long_text_is_elided_and_does_not_parse() -> None:
     assert len(text) < 4 * MAX_TEXT
     with pytest.raises(HloError, match="elided"):
         parse_map(text)
-    short = IndexingMap.of((D0, D1), shared(3))
+    short = IndexingMap.of((D0, D1), share_levels(3))
     assert not is_elided(str(short))
     assert parse_map(str(short)) == short
 

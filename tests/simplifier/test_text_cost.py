@@ -48,19 +48,19 @@ def composition(random: Random, names: list[str], divisions: int, mixed: bool) -
     If `mixed`, quotients and remainders are multiplied by constants, and terms are added to them.
     """
     largest = random.choice([20, 400])
-    text = " + ".join([_scaled(random, name, largest) if mixed else name for name in names])
+    text = " + ".join([_scale(random, name, largest) if mixed else name for name in names])
     for _ in range(divisions):
         inner = f"({text})" if " " in text else text
         text = f"{inner} {random.choice(['floordiv', 'mod'])} {random.randint(2, largest)}"
         kind = random.random()
         if mixed and kind < 0.15:
-            text = _scaled(random, f"({text})", largest)
+            text = _scale(random, f"({text})", largest)
         elif mixed and kind < 0.35:
             text += f" + {random.choice([*names, str(random.randint(1, largest))])}"
     return text
 
 
-def _scaled(random: Random, text: str, largest: int) -> str:
+def _scale(random: Random, text: str, largest: int) -> str:
     factor = random.choice([1, random.randint(2, largest)])
     return f"{text} * {factor}" if factor > 1 else text
 

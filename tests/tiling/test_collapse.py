@@ -21,7 +21,7 @@ add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
 """
 
 
-def collapsed(body: str, before: str = "") -> Collapse:
+def collapse_text(body: str, before: str = "") -> Collapse:
     root = hlo.parse(f"{COMPUTATIONS}{before}\nENTRY e {{ {body} }}").entry.root
     result = collapse(root)
     assert isinstance(result, Collapse)
@@ -164,7 +164,7 @@ TABLE = [
 def test_shapes_collapse(
     body: str, outputs: list[tuple[int, ...]], operands: list[tuple[int, ...]]
 ) -> None:
-    result = collapsed(body)
+    result = collapse_text(body)
     assert (sizes(result.outputs), sizes(result.operands)) == (outputs, operands)
 
 
@@ -230,7 +230,7 @@ FUSIONS = [
 def test_fusions_collapse(
     body: str, outputs: list[tuple[int, ...]], operands: list[tuple[int, ...]]
 ) -> None:
-    result = collapsed(body, FUSED)
+    result = collapse_text(body, FUSED)
     assert (sizes(result.outputs), sizes(result.operands)) == (outputs, operands)
 
 
@@ -330,7 +330,7 @@ def test_unknown_maps_do_not_collapse() -> None:
 
 def test_an_empty_map_collapses_to_an_empty_map() -> None:
     """The slice selects only padding."""
-    result = collapsed(
+    result = collapse_text(
         "p = f32[3,4] parameter(0) v = f32[] parameter(1) "
         "ROOT f = f32[2,4] fusion(p, v), kind=kLoop, calls=cut",
         """cut {

@@ -51,16 +51,16 @@ class TileCase:
         return [self.given[array] for array in tile_program(self.tiling).arrays]
 
 
-def fused(arguments: str, result: str, body: str) -> str:
+def fuse(arguments: str, result: str, body: str) -> str:
     """Return a module whose root is a fusion; see `hand_problems`."""
-    return hand._fused(arguments, result, body)
+    return hand._fuse(arguments, result, body)
 
 
 def masked_attention(queries: int, keys: int, d: int) -> str:
     """Return an attention in which the first keys are hidden from all queries, and some queries
     see no key of the first steps."""
     s = f"f32[{queries},{keys}]"
-    return fused(
+    return fuse(
         f"q: f32[{queries},{d}]; k: f32[{keys},{d}]; v: f32[{keys},{d}]",
         f"f32[{queries},{d}]",
         f"""x = {s} dot(q, k), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
@@ -90,7 +90,7 @@ ENTRY e {{ x = {kind}[5,4,7] parameter(0)  z = {kind}[] constant({init})
   ROOT r = {kind}[4] reduce(x, z), dimensions={{0,2}}, to_apply=f }}"""
 
 
-ELEMENTWISE = fused(
+ELEMENTWISE = fuse(
     "x: f32[7,5]; y: bf16[5,7]; w: f32[5]",
     "bf16[5,7]",
     """t = f32[5,7] transpose(x), dimensions={1,0}
@@ -107,10 +107,10 @@ ELEMENTWISE = fused(
   u = f32[5,7] select(p, n, a)
   ROOT o = bf16[5,7] convert(u)""",
 )
-RESHAPED = fused(
+RESHAPED = fuse(
     "x: f32[6,4]", "f32[2,3,4]", "e = f32[6,4] exponential(x)\nROOT r = f32[2,3,4] reshape(e)"
 )
-NARROW = fused(
+NARROW = fuse(
     "x: bf16[9,6]; y: bf16[9,6]",
     "bf16[9]",
     "m = bf16[9,6] multiply(x, y)\nz = bf16[] constant(0)\n"
@@ -168,7 +168,7 @@ RECOMPUTED = ("softmax, online", "attention", "masked attention")
 """Problems whose statistics may be recomputed, in phases."""
 
 
-def _ordered(module: Module, instruction: Instruction) -> dict[ArrayRef, Array]:
+def _order_arrays(module: Module, instruction: Instruction) -> dict[ArrayRef, Array]:
     inputs = iter(random_inputs(module.entry, 1))
     return {
         ArrayRef(parameter, path): next(inputs)
@@ -185,7 +185,7 @@ def case_of(
     text, own, loops = (BLOCKED | OVERLAPPING)[name]
     module = hlo.parse(text)
     root = module.entry.root
-    given = _ordered(module, root)
+    given = _order_arrays(module, root)
     tiling = indexing.tile(
         root, sizes or own, "parameters", loop_sizes=dict(steps) or loops, online=online
     )

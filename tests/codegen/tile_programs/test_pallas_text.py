@@ -32,7 +32,7 @@ from tests.codegen.tile_programs.problems import (
 from tests.tiling.loops import hand_problems as hand
 
 
-def interpreted(text: str, name: str, arguments: list[Any]) -> np.ndarray[Any, Any]:
+def interpret(text: str, name: str, arguments: list[Any]) -> np.ndarray[Any, Any]:
     """Return the result of the kernel of a file."""
     pytest.importorskip("jax", reason="needs the extra xla")
     scope: dict[str, Any] = {"__name__": "printed"}
@@ -44,7 +44,7 @@ def error_of(case: TileCase) -> float:
     """Return how many times the tolerance the result of a kernel differs."""
     text = case.tiling.to_pallas()
     assert isinstance(text, str), text
-    result = interpreted(text, case.tiling.instruction.name, case.arguments())
+    result = interpret(text, case.tiling.instruction.name, case.arguments())
     assert result.dtype == case.wanted.dtype
     difference = relative_difference(result, case.wanted)
     kind = case.tiling.shape.element_type
@@ -86,7 +86,7 @@ def test_a_kernel_without_the_mask_of_the_last_step_is_wrong() -> None:
     masked = "jnp.where((index_2 < 10), a, 0)"
     assert masked in text
     wrong = text.replace(masked, "a")
-    result = interpreted(wrong, "d", case.arguments())
+    result = interpret(wrong, "d", case.arguments())
     assert relative_difference(result, case.wanted) > TOLERANCES["bf16"]
 
 

@@ -42,7 +42,7 @@ def run_of(case: TileCase, text: str = "") -> TritonRun:
     return TritonRun(kernel, name, case.arguments(), np.zeros_like(case.wanted))
 
 
-def executed(runs: Sequence[TritonRun], folder: Path, interpret: bool) -> list[Array | str]:
+def execute(runs: Sequence[TritonRun], folder: Path, interpret: bool) -> list[Array | str]:
     """Execute runs in a process of their own."""
     pytest.importorskip("triton", reason="needs the extra triton")
     given, results = folder / "runs", folder / "results"
@@ -74,13 +74,13 @@ def faults(cases: Sequence[TileCase], results: Sequence[Array | str]) -> dict[st
 def test_kernels_compute_what_the_reference_computes(tmp_path: Path) -> None:
     cases = [case_of(name) for name in (*BLOCKED, *OVERLAPPING)]
     cases += [case_of(name, online=False) for name in RECOMPUTED]
-    results = executed([run_of(case) for case in cases], tmp_path, interpret=True)
+    results = execute([run_of(case) for case in cases], tmp_path, interpret=True)
     assert not faults(cases, results)
 
 
 def test_random_sizes_and_steps_compute_the_same(tmp_path: Path) -> None:
     cases = [redrawn(name, 1) for name in (*BLOCKED, *OVERLAPPING)]
-    results = executed([run_of(case) for case in cases], tmp_path, interpret=True)
+    results = execute([run_of(case) for case in cases], tmp_path, interpret=True)
     assert not faults(cases, results)
 
 
@@ -90,7 +90,7 @@ def test_kernels_without_a_mask_or_with_other_strides_are_wrong(tmp_path: Path) 
     changes = [("tid_2 * 3 + 3", "tid_2 * 3 + 4"), ("index_0 * 10", "index_0 * 9")]
     assert all(before in text for before, _ in changes)
     wrong = [run_of(case, text.replace(*change)) for change in changes]
-    results = executed([run_of(case), *wrong], tmp_path, interpret=True)
+    results = execute([run_of(case), *wrong], tmp_path, interpret=True)
     errors = [relative_difference(np.asarray(result), case.wanted) for result in results]
     assert [error > TOLERANCES["bf16"] for error in errors] == [False, True, True]
 
@@ -118,7 +118,7 @@ def test_kernels_are_compiled_for_a_gpu(tmp_path: Path) -> None:
         kernel = tiling.to_triton()
         assert isinstance(kernel, str), kernel
         runs.append(TritonRun(kernel, identifier(root.name), arrays, out))
-    results = executed(runs, tmp_path, interpret=False)
+    results = execute(runs, tmp_path, interpret=False)
     assert all(not isinstance(result, str) and result > 1000 for result in results), results
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from jax.experimental import topologies
 
 
-def compiled(topology: Any, text: str, name: str, shapes: list[tuple[tuple[int, ...], Any]]) -> Any:
+def compile_kernel(
+    topology: Any, text: str, name: str, shapes: list[tuple[tuple[int, ...], Any]]
+) -> Any:
     """Compile a kernel; return True if XLA calls Mosaic's kernel."""
     scope: dict[str, Any] = {}
     exec(compile(text, "<printed>", "exec"), scope)
@@ -36,7 +38,7 @@ def main(given: str, results: str) -> None:
     listed: list[Any] = []
     for kernel in pickle.loads(Path(given).read_bytes()):
         try:
-            listed.append(compiled(topology, *kernel))
+            listed.append(compile_kernel(topology, *kernel))
         except Exception as error:
             listed.append(f"{type(error).__name__}: {error}")
     Path(results).write_bytes(pickle.dumps(listed))

@@ -35,14 +35,14 @@ def module_of(text: str, folder: str, number: int) -> ModuleType:
     return module
 
 
-def interpreted(module: ModuleType, run: TritonRun) -> NDArray[Any]:
+def interpret_run(module: ModuleType, run: TritonRun) -> NDArray[Any]:
     """Return the result of a run by Triton's interpreter."""
     out = TritonArray(run.out)
     getattr(module, run.name)(*map(TritonArray, run.arguments), out)
     return out.array
 
 
-def compiled(module: ModuleType, run: TritonRun) -> NDArray[Any]:
+def compile_run(module: ModuleType, run: TritonRun) -> NDArray[Any]:
     """Compile a kernel for an H100; return the number of characters of its PTX."""
     compiler = import_module("triton.compiler")
     target = import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)
@@ -62,14 +62,14 @@ def multiply_bfloat16_as_floats() -> None:
     builder_type = interpreter.InterpreterBuilder
     own = builder_type.create_dot
 
-    def widened(handle: Any) -> Any:
+    def widen(handle: Any) -> Any:
         if str(handle.dtype.scalar) != "bf16":
             return handle
         values = handle.data.view(ml_dtypes.bfloat16).astype(np.float32)
         return interpreter.TensorHandle(values, language.float32)
 
     def create_dot(builder: Any, a: Any, b: Any, *others: Any) -> Any:
-        return own(builder, widened(a), widened(b), *others)
+        return own(builder, widen(a), widen(b), *others)
 
     builder_type.create_dot = create_dot
 
@@ -77,10 +77,10 @@ def multiply_bfloat16_as_floats() -> None:
 def main(given: str, results: str) -> None:
     """Execute all runs; a result is an array, or the text of an error."""
     runs: list[TritonRun] = pickle.loads(Path(given).read_bytes())
-    execute = compiled
+    execute = compile_run
     if os.environ.get("TRITON_INTERPRET") == "1":
         multiply_bfloat16_as_floats()
-        execute = interpreted
+        execute = interpret_run
     listed: list[NDArray[Any] | str] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, run in enumerate(runs):

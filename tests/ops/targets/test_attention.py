@@ -9,7 +9,7 @@ import pytest
 import hlo
 import indexing
 from indexing.maps.answers import Answer
-from tests.ops.samples import Array, parse_sample, related
+from tests.ops.samples import Array, parse_sample, related_pairs
 
 
 def call(
@@ -52,7 +52,7 @@ def test_attention_reads_the_rows_that_its_definition_reads(mask: str) -> None:
     maps = answer_of(call(mask=mask)).maps
     assert [[m.grade for m in each] for each in maps] == [["may"]] * 3
     for operand, (read,) in enumerate(maps):
-        pairs = related(read, [])
+        pairs = related_pairs(read, [])
         seen = set()
         for place in np.ndindex(inputs[operand].shape):
             changed = [each.copy() for each in inputs]

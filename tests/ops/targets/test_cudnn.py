@@ -89,7 +89,7 @@ def arrays(shapes: list[str]) -> list[Array]:
     return [random.integers(-3, 4, s.dims).astype(np.float32) for s in parsed]  # type: ignore[union-attr]
 
 
-def executed(text: str, inputs: list[Array]) -> Array:
+def execute(text: str, inputs: list[Array]) -> Array:
     module = parse_sample(text).instruction.module
     assert hlo.verify(module) == []
     results = run(module, inputs)
@@ -102,12 +102,12 @@ def test_gradients_are_adjoint_to_the_convolution(
 ) -> None:
     """``<conv(x, k), g> = <x, gradient of x> = <k, gradient of k>``, as conv is bilinear."""
     x, k, g = arrays([left, kernel, out])
-    value = executed(f"{out} convolution({left} p, {kernel} q), {attributes}", [x, k])
-    of_input = executed(
+    value = execute(f"{out} convolution({left} p, {kernel} q), {attributes}", [x, k])
+    of_input = execute(
         f'({left}, u8[0]) custom-call({out} p, {kernel} q), {attributes}, custom_call_target="__cudnn$convBackwardInput"',
         [g, k],
     )
-    of_filter = executed(
+    of_filter = execute(
         f'({kernel}, u8[0]) custom-call({left} p, {out} q), {attributes}, custom_call_target="__cudnn$convBackwardFilter"',
         [x, g],
     )
@@ -116,7 +116,7 @@ def test_gradients_are_adjoint_to_the_convolution(
         if sum(place) % 7 == 0:
             unit = np.zeros_like(x)
             unit[place] = 1
-            moved = executed(f"{out} convolution({left} p, {kernel} q), {attributes}", [unit, k])
+            moved = execute(f"{out} convolution({left} p, {kernel} q), {attributes}", [unit, k])
             assert (moved * g).sum() == of_input[place]
 
 
@@ -174,10 +174,10 @@ def test_bias_side_input_and_activation(mode: str, function: object, scale: int)
         f"{CONFIG.format(mode, scale)}"
     )
     inputs = arrays(shapes)
-    plain = executed(f"{out} convolution({left} p, {kernel} q), {attributes}", inputs[:2])
+    plain = execute(f"{out} convolution({left} p, {kernel} q), {attributes}", inputs[:2])
     total = 2 * plain + inputs[2] + sum(scale * each for each in inputs[3:])
     assert callable(function)
-    assert np.allclose(executed(text, inputs), function(total))
+    assert np.allclose(execute(text, inputs), function(total))
     answer = indexing.output_to_input(parse_sample(text).instruction)
     assert str(answer.maps[2][0]).startswith("(d0, d1, d2, d3) -> (d3), ")
     assert all(maps[0].is_identity for maps in answer.maps[3:])

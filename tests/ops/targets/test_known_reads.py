@@ -9,7 +9,7 @@ import pytest
 import hlo
 import indexing
 from indexing.execution import random_inputs, run
-from tests.ops.samples import parse_sample, related
+from tests.ops.samples import parse_sample, related_pairs
 
 
 def test_a_value_stays_the_same_in_a_pinned_buffer() -> None:
@@ -101,7 +101,7 @@ def test_a_manual_region_reads_its_operands_one_by_one() -> None:
             changed = [each.copy() for each in inputs]
             changed[operand][place] += 100
             for output, (old, new) in enumerate(zip(before, run(module, changed), strict=True)):
-                pairs = {p for m in reads[output][operand] for p in related(m, [])}
+                pairs = {p for m in reads[output][operand] for p in related_pairs(m, [])}
                 assert {(tuple(map(int, i)), place) for i in np.argwhere(old != new)} <= pairs
         assert any(reads[output][operand] == () for output in (0, 1))
 

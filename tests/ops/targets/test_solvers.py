@@ -12,7 +12,7 @@ import indexing
 from indexing.codegen.validation import validate_instruction
 from indexing.execution import run
 from indexing.maps.answers import Answer
-from tests.ops.samples import Array, Sample, parse_sample, related
+from tests.ops.samples import Array, Sample, parse_sample, related_pairs
 
 
 def potrf(shape: str, lower: bool, layout: str = "{0,1}") -> str:
@@ -30,7 +30,7 @@ def geqrf(rows: int, columns: int) -> str:
     )
 
 
-def executed(text: str, *inputs: Array) -> list[Array]:
+def execute(text: str, *inputs: Array) -> list[Array]:
     module = parse_sample(text).instruction.module
     assert hlo.verify(module) == []
     results = run(module, list(inputs))
@@ -49,7 +49,7 @@ def matrix(rows: int, columns: int) -> Array:
 def test_potrf_returns_a_triangle_and_zero(lower: bool) -> None:
     a = matrix(4, 4)
     a = a @ a.T + 4 * np.eye(4, dtype=np.float32)
-    factor, info = executed(potrf("f32[4,4]", lower), a)
+    factor, info = execute(potrf("f32[4,4]", lower), a)
     expected = np.linalg.cholesky(a) if lower else np.linalg.cholesky(a).T
     part = np.tril if lower else np.triu
     assert np.allclose(part(factor), expected, rtol=1e-4, atol=1e-5)
@@ -61,7 +61,7 @@ def test_potrf_counts_to_the_first_minor_that_is_not_positive(entry: int) -> Non
     a = np.eye(4, dtype=np.float32)
     a[entry, entry] = -1
     a[3, 3] = -2
-    _, info = executed(potrf("f32[4,4]", True), a)
+    _, info = execute(potrf("f32[4,4]", True), a)
     assert info == lapack.spotrf(a, lower=True)[1] == entry + 1
 
 
@@ -69,13 +69,13 @@ def test_potrf_reads_one_triangle() -> None:
     """Element (0, 0) of the factor is that of the operand's square root; (1, 1) also reads row 1."""
     instruction = parse_sample(potrf("f32[3,3]", True)).instruction
     triangle, rest = indexing.output_to_input(instruction).maps[0]
-    pairs = related(triangle, [])
+    pairs = related_pairs(triangle, [])
     assert {j for i, j in pairs if i == (0, 0)} == {(0, 0)}
     assert {j for i, j in pairs if i == (1, 1)} == {(0, 0), (1, 0), (1, 1)}
     assert all(s >= t for _, (s, t) in pairs)
-    assert {i for i, _ in related(rest, [])} == {(0, 1), (0, 2), (1, 2)}
+    assert {i for i, _ in related_pairs(rest, [])} == {(0, 1), (0, 2), (1, 2)}
     (of_info,) = indexing.output_to_input(instruction, 1).maps[0]
-    assert {j for _, j in related(of_info, [])} == {j for _, j in pairs}
+    assert {j for _, j in related_pairs(of_info, [])} == {j for _, j in pairs}
 
 
 def test_orgqr_multiplies_the_reflectors_of_a_factorisation() -> None:
@@ -85,14 +85,14 @@ def test_orgqr_multiplies_the_reflectors_of_a_factorisation() -> None:
         "f32[5,3]{0,1} custom-call(f32[5,3]{0,1} p, f32[3] q), operand_layout_constraints={f32[5,3]{0,1}, f32[3]{0}}, "
         'custom_call_target="cusolver_orgqr_ffi", backend_config={}'
     )
-    (q,) = executed(text, np.asarray(packed.T, np.float32), np.asarray(factors, np.float32))
+    (q,) = execute(text, np.asarray(packed.T, np.float32), np.asarray(factors, np.float32))
     assert np.allclose(q, np.linalg.qr(a)[0], atol=1e-5)
     assert (
         validate_instruction(parse_sample(text).instruction, 0, 1 << 20).findings[-1].status == "ok"
     )
     of_matrix, of_factors = answers(text).maps
     assert {m.grade for m in (*of_matrix, *of_factors)} == {"exact"}
-    pairs = {pair for m in of_matrix for pair in related(m, [])}
+    pairs = {pair for m in of_matrix for pair in related_pairs(m, [])}
     assert {j for i, j in pairs if i == (2, 1)} == {(s, t) for t in (0, 1) for s in range(t + 1, 5)}
     assert {j for i, j in pairs if i == (2, 0)} == {(2, 0)}
 
@@ -103,7 +103,7 @@ def test_geqrf_reads_columns_up_to_its_own(rows: int, columns: int) -> None:
     a = matrix(rows, columns).astype(np.float64)
     before = np.linalg.qr(a, mode="raw")
     maps = [answers(geqrf(rows, columns), output).maps[0] for output in (0, 1)]
-    reads = [{pair for m in each for pair in related(m, [])} for each in maps]
+    reads = [{pair for m in each for pair in related_pairs(m, [])} for each in maps]
     assert {m.grade for each in maps for m in each} == {"may"}
     assert all(t <= i[-1] for each in reads for i, (_, t) in each)
     for place in np.ndindex(rows, columns):
@@ -118,8 +118,12 @@ def test_geqrf_reads_columns_up_to_its_own(rows: int, columns: int) -> None:
 
 def test_the_maps_of_geqrf_have_inverses() -> None:
     instruction = parse_sample(geqrf(4, 3)).instruction
-    forward = {p for m in indexing.output_to_input(instruction).maps[0] for p in related(m, [])}
-    backward = {p for m in indexing.input_to_output(instruction, 0).maps[0] for p in related(m, [])}
+    forward = {
+        p for m in indexing.output_to_input(instruction).maps[0] for p in related_pairs(m, [])
+    }
+    backward = {
+        p for m in indexing.input_to_output(instruction, 0).maps[0] for p in related_pairs(m, [])
+    }
     assert {(j, i) for i, j in forward} == backward
 
 
@@ -130,7 +134,7 @@ def test_the_factorisation_of_jax_for_tpus_reads_the_same_in_any_layout() -> Non
     a = matrix(5, 3)
     packed, factors = np.linalg.qr(a, mode="raw")
     product = 'f32[5,3] custom-call(f32[5,3] p, f32[3] q), custom_call_target="ProductOfElementaryHouseholderReflectors"'
-    (q,) = executed(product, np.asarray(packed.T, np.float32), np.asarray(factors, np.float32))
+    (q,) = execute(product, np.asarray(packed.T, np.float32), np.asarray(factors, np.float32))
     assert np.allclose(q, np.linalg.qr(a)[0], atol=1e-5)
 
 
@@ -140,7 +144,7 @@ def test_a_triangular_solve_of_cublas_is_that_of_hlo() -> None:
         '(f32[4,2]{0,1}, s8[0]{0}) custom-call(f32[4,4] p, f32[4,2] q), custom_call_target="__cublas$triangularSolve", '
         'backend_config={"left_side":true,"lower":true,"unit_diagonal":false,"transpose_a":"NO_TRANSPOSE"}'
     )
-    x, _ = executed(text, a, b)
+    x, _ = execute(text, a, b)
     assert np.allclose(x, np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
     plain = "f32[4,2] triangular-solve(f32[4,4] p, f32[4,2] q), left_side=true, lower=true, transpose_a=NO_TRANSPOSE"
     assert answers(text).maps == answers(plain).maps

@@ -89,12 +89,12 @@ def random_assignment(random: Random, mesh: Mesh, module: Module) -> Assignment:
 def small_inputs(module: Module, seed: int = 0) -> list[Array]:
     """Inputs whose floating-point numbers are small integers: sums are exact."""
     return [
-        array if array.dtype.kind in "biu" else _rounded(array)
+        array if array.dtype.kind in "biu" else _round(array)
         for array in random_inputs(module.entry, seed)
     ]
 
 
-def _rounded(array: Array) -> Array:
+def _round(array: Array) -> Array:
     if array.dtype.kind == "c":
         return np.asarray(np.rint(2 * array))
     return np.rint(2 * array.astype(np.float64)).astype(array.dtype)

@@ -12,7 +12,7 @@ from indexing.ops.samples import instruction_of
 from indexing.sharding.partition.collective_costs import collective_costs
 from indexing.sharding.partition.moves import bytes_sent
 from simplifier.unknown import Unknown
-from tests.sharding.partition.xla_partitioner import partitioned
+from tests.sharding.partition.xla_partitioner import partition
 
 ADD = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
 ROWS = "replica_groups={{0,1,2,3},{4,5,6,7}}, channel_id=1, use_global_device_ids=true"
@@ -137,5 +137,5 @@ def test_the_partitioner_of_xla_sums_a_product_over_the_contracted_axis() -> Non
     )
     x, y = (Axis("x"),), (Axis("y"),)
     shardings = {"x": Sharding(MESH, (y, x)), "w": Sharding(MESH, (x, ()))}
-    (cost,) = collective_costs(partitioned(module, MESH, shardings), MESH)
+    (cost,) = collective_costs(partition(module, MESH, shardings), MESH)
     assert (cost.kind, cost.axes, cost.bytes_sent) == ("all-reduce", x, 2 * 3 * (8 * 32 * 4) // 4)

@@ -26,7 +26,7 @@ def opcodes(module: Module) -> Counter[str]:
     return Counter(i.opcode for i in module.instructions)
 
 
-def flattened(text: str) -> Module:
+def flatten_text(text: str) -> Module:
     """Return a flattened module; assert that it is valid and has no calls."""
     flat = flatten(hlo.parse(text).entry)
     assert not list(hlo.verify(flat))
@@ -44,7 +44,7 @@ def test_nested_calls_are_inlined_with_new_names() -> None:
     text = f"""{TWICE} ENTRY e {{ p = f32[3] parameter(0)
       t = (f32[3], f32[3]) call(p), to_apply=outer
       ROOT r = f32[3] get-tuple-element(t), index=1 }}"""
-    entry = flattened(text).entry
+    entry = flatten_text(text).entry
     assert [str(i) for i in entry] == [
         "%p = f32[3] parameter(0)",
         "%b = f32[3] negate(%p)",
@@ -56,7 +56,7 @@ def test_nested_calls_are_inlined_with_new_names() -> None:
 def test_a_called_parameter_may_be_the_result() -> None:
     text = """id { a = f32[3] parameter(0) }
       ENTRY e { p = f32[3] parameter(0) ROOT r = f32[3] call(p), to_apply=id }"""
-    assert flattened(text).entry.root.opcode == "parameter"
+    assert flatten_text(text).entry.root.opcode == "parameter"
 
 
 def test_asynchronous_computations_and_copies_become_synchronous() -> None:
@@ -67,7 +67,7 @@ def test_asynchronous_computations_and_copies_become_synchronous() -> None:
       d = f32[3] async-done(u)
       k = (f32[3], f32[3], u32[]) copy-start(d)
       ROOT r = f32[3] copy-done(k) }"""
-    flat = flattened(text)
+    flat = flatten_text(text)
     assert [i.opcode for i in flat.entry] == ["parameter", "negate", "copy"]
     same_results(hlo.parse(text), flat)
 
@@ -85,7 +85,7 @@ BITCASTS = [
 def test_a_bitcast_becomes_ops_on_logical_shapes(line: str) -> None:
     shape, _, operand = line.partition(" bitcast(")
     text = f"ENTRY e {{ p = {operand[:-3]} parameter(0) ROOT r = {shape} bitcast(p) }}"
-    flat = flattened(text)
+    flat = flatten_text(text)
     assert all(i.shape.layout is None for i in flat.entry)  # type: ignore[union-attr]
     same_results(hlo.parse(text), flat)
 
@@ -115,7 +115,7 @@ LOOP = """
 
 
 def test_bodies_of_loops_are_flattened_and_functions_of_elements_remain() -> None:
-    flat = flattened(LOOP)
+    flat = flatten_text(LOOP)
     assert sorted(flat.computations) == ["add", "e", "less", "next"]
     assert [i.opcode for i in flat.computations["next"]].count("negate") == 1
     same_results(hlo.parse(LOOP), flat)
@@ -126,14 +126,14 @@ def test_annotations_are_forwarded() -> None:
       s = f32[3] custom-call(p), custom_call_target="Sharding", sharding={replicated}
       ROOT r = f32[3] custom-call(s), custom_call_target="xla.sdy.FuncResultSharding",
         custom_call_has_side_effect=true }"""
-    assert [i.opcode for i in flattened(text).entry] == ["parameter"]
+    assert [i.opcode for i in flatten_text(text).entry] == ["parameter"]
 
 
 def test_only_needed_instructions_and_effects_remain() -> None:
     text = """ENTRY e { p = f32[3] parameter(0) q = f32[2] parameter(1) n = f32[3] negate(p)
       k = token[] after-all() o = token[] outfeed(n, k) z = f32[3] exponential(p)
       ROOT r = f32[3] cosine(p) }"""
-    assert [i.name for i in flattened(text).entry] == ["p", "q", "n", "k", "o", "r"]
+    assert [i.name for i in flatten_text(text).entry] == ["p", "q", "n", "k", "o", "r"]
 
 
 def test_repeated_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_repeated_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         chain += f"""\nc{k} {{ a = f32[] parameter(0) b = f32[] call(a), to_apply=c{k - 1}
           ROOT c = f32[] call(b), to_apply=c{k - 1} }}"""
     text = f"{chain}\nENTRY e {{ p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=c7 }}"
-    assert opcodes(flattened(text))["negate"] == 128
+    assert opcodes(flatten_text(text))["negate"] == 128
     monkeypatch.setattr(flattening, "MAX_FLATTENED", 127)
     with pytest.raises(hlo.HloError, match="more than 127 instructions") as caught:
         flatten(hlo.parse(text).entry)

@@ -14,7 +14,7 @@ from indexing.sharding.partition.assignment import Assignment, InstructionAssign
 from indexing.sharding.partition.program import Partitioned
 from indexing.sharding.partition.usable_splits import usable_axes
 from indexing.sharding.partition.windows import halo_bytes
-from tests.oracles import scaled
+from tests.oracles import scale
 from tests.sharding.partition.partitions import check, small_inputs, whole
 
 REDUCERS = "\n".join(
@@ -122,7 +122,7 @@ def random_line(random: Random) -> str:
 
 def test_random_windows_compute_the_same_on_shards() -> None:
     exchanged = 0
-    for seed in range(scaled(60)):
+    for seed in range(scale(60)):
         random = Random(seed)
         text = text_of(random_line(random))
         rule = sharding_rule(hlo.parse(text).entry.root)
@@ -134,7 +134,7 @@ def test_random_windows_compute_the_same_on_shards() -> None:
         for number in numbers:
             local = split_root(text, mesh, number, axes)
             exchanged += any("halo" in each.reason for each in local.collectives)
-    assert exchanged > scaled(60) // 5  # the others are cheaper to gather, or need no exchange
+    assert exchanged > scale(60) // 5  # the others are cheaper to gather, or need no exchange
 
 
 def test_two_dimensions_of_an_image_are_split() -> None:

@@ -45,7 +45,7 @@ def assignment(module: Module, specs: Specs, factors: Specs) -> Assignment:
     return Assignment(MESH, assigned)
 
 
-def sent(local: Partitioned) -> list[str]:
+def list_exchanges(local: Partitioned) -> list[str]:
     return [f"{c.kind} {','.join(map(str, c.axes))} {c.bytes_sent}" for c in local.collectives]
 
 
@@ -86,7 +86,7 @@ def test_the_collectives_of_hand_assignments(
 ) -> None:
     module = hlo.parse(text)
     local = check(assignment(module, specs, factors), module)
-    assert sent(local) == collectives
+    assert list_exchanges(local) == collectives
     assert set(opcodes.split()) <= {i.opcode for i in local.module.entry}
 
 
@@ -145,7 +145,7 @@ def test_a_sum_of_partial_sums_needs_one_reduction() -> None:
     kept = (((X, "sum"),),) * 2
     given[s] = InstructionAssignment(given[s].rule, ((), ()), given[s].results, kept)
     local = check(Assignment(MESH, given), module)
-    assert sent(local) == ["all-reduce x 128"]
+    assert list_exchanges(local) == ["all-reduce x 128"]
     assert local.module.entry.root.opcode == "all-reduce"
 
 

@@ -64,13 +64,13 @@ def can_run(module: Module) -> bool:
     return True
 
 
-def flattened() -> Iterator[tuple[str, Module]]:
+def flattened_modules() -> Iterator[tuple[str, Module]]:
     for sample in samples():
         if ":T(" not in sample and ":L(" not in sample:  # bitcasts that read tiles or padding
             yield sample, flatten(instruction_of(sample).computation)
 
 
-MODULES = list(flattened())
+MODULES = list(flattened_modules())
 RUNNING = [
     (sample, module) for sample, module in MODULES if not refusal(module) and can_run(module)
 ]

@@ -22,7 +22,7 @@ from indexing.sharding.partition.collective_costs import collective_costs
 DEVICES = 8
 
 
-def annotated(
+def annotate(
     module: hlo.Module, shardings: Mapping[str, Sharding], results: Sequence[Sharding] = ()
 ) -> str:
     """Return the text of a module for eight partitions with shardings of its parameters.
@@ -45,7 +45,7 @@ def annotated(
 
 
 @cache
-def _compiled(text: str) -> str:
+def _compile(text: str) -> str:
     jax, client = import_module("jax"), import_module("jaxlib.xla_client")
     import_module("jax._src.lax.linalg")  # registers the custom calls of LAPACK
     proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
@@ -66,7 +66,7 @@ def _compiled(text: str) -> str:
     return str(executable.hlo_modules()[0].to_string())
 
 
-def partitioned(
+def partition(
     module: hlo.Module,
     mesh: Mesh,
     shardings: Mapping[str, Sharding],
@@ -75,7 +75,7 @@ def partitioned(
     """Return the optimised module of XLA's partitioner; the mesh has eight devices."""
     assert mesh.size == DEVICES
     assert mesh.devices == tuple(range(DEVICES))
-    return hlo.parse(_compiled(annotated(module, shardings, results)))
+    return hlo.parse(_compile(annotate(module, shardings, results)))
 
 
 def bytes_of(module: hlo.Module, mesh: Mesh) -> int:

@@ -14,7 +14,7 @@ from hlo.shapes.shape import dtype, leaves
 from hlo.text.names import UnknownName
 from indexing.execution import xla
 from indexing.execution.program import run
-from tests.sharding.partition.xla_partitioner import bytes_of, partitioned
+from tests.sharding.partition.xla_partitioner import bytes_of, partition
 from tests.sharding.planning.models import ATTENTION, MLP, MODELS, Model
 
 
@@ -59,7 +59,7 @@ def test_models_send_no_more_bytes_than_xla(name: str) -> None:
     names = [parameter.name for parameter in module.entry.parameters]
     shardings = dict(zip(names, plan.parameters, strict=True))
     results = plan.results if MODELS[name].out_specs else ()
-    theirs = bytes_of(partitioned(module, plan.mesh, shardings, results), plan.mesh)
+    theirs = bytes_of(partition(module, plan.mesh, shardings, results), plan.mesh)
     assert plan.bytes_sent <= theirs
 
 

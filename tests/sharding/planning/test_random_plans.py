@@ -14,7 +14,7 @@ import indexing
 from hlo.shapes.shape import dtype, leaves
 from indexing.execution import xla
 from indexing.execution.program import run
-from tests.sharding.partition.xla_partitioner import bytes_of, partitioned
+from tests.sharding.partition.xla_partitioner import bytes_of, partition
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = [
@@ -86,5 +86,5 @@ def test_a_plan_sends_no_more_bytes_than_xla(name: str, seed: int) -> None:
     plan = indexing.shard(module, mesh, specs)
     names = [parameter.name for parameter in module.entry.parameters]
     shardings = dict(zip(names, plan.parameters, strict=True))
-    theirs = bytes_of(partitioned(module, plan.mesh, shardings), plan.mesh)
+    theirs = bytes_of(partition(module, plan.mesh, shardings), plan.mesh)
     assert plan.bytes_sent <= theirs, f"{mesh} {specs}"

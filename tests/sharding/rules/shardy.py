@@ -162,7 +162,7 @@ class Comparison(NamedTuple):
         ]
 
 
-def compared(sample: Sample) -> Comparison | None:
+def compare(sample: Sample) -> Comparison | None:
     """Compare the derived rule of a sample to Shardy's, if there is one."""
     shardys = shardys_rule(sample)
     if shardys is None:

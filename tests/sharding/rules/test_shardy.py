@@ -18,7 +18,7 @@ from tests.ops.samples import ALL, Sample, parse_sample, samples_of
 from tests.ops.test_random_ops import ELEMENTWISE, STRATEGIES
 from tests.oracles import fuzz
 from tests.sharding.rules.sharding_checks import broken_factors
-from tests.sharding.rules.shardy import NOT_STABLEHLO, Comparison, compared, kinds, reads_nothing
+from tests.sharding.rules.shardy import NOT_STABLEHLO, Comparison, compare, kinds, reads_nothing
 
 MAX_ELEMENTS = 200
 OTHER_KINDS = frozenset({"pad", "reduce-scatter", "select-and-scatter"})
@@ -54,7 +54,7 @@ def check_comparison(sample: Sample, comparison: Comparison) -> None:
 def test_rules_of_samples_are_shardys(opcode: str) -> None:
     with checks() as check:
         for sample in samples_of(opcode):
-            comparison = None if reads_nothing(sample) else compared(sample)
+            comparison = None if reads_nothing(sample) else compare(sample)
             if comparison is not None:
                 with check(sample.text):
                     check_comparison(sample, comparison)
@@ -66,7 +66,7 @@ def test_the_page_lists_the_differences() -> None:
     """Print the rows for the page if they are not there."""
     samples = [s for name in ALL if name not in NOT_STABLEHLO for s in samples_of(name)]
     samples += map(parse_sample, NEAR_MISSES)
-    pairs = [(sample, compared(sample)) for sample in samples if not reads_nothing(sample)]
+    pairs = [(sample, compare(sample)) for sample in samples if not reads_nothing(sample)]
     rules = [(sample, comparison) for sample, comparison in pairs if comparison is not None]
     rows = [row for sample, comparison in rules for row in table_rows(sample, comparison)]
     differing = sum(comparison.differs for _, comparison in rules)
@@ -95,7 +95,7 @@ def test_rules_of_random_instructions_are_shardys(name: str) -> None:
         size = sum(prod(shape.dims) for shape in (*sample.outputs, *sample.arrays))
         if size > MAX_ELEMENTS or reads_nothing(sample):
             return
-        comparison = compared(sample)
+        comparison = compare(sample)
         if comparison is not None:
             assert not broken_factors(sample, comparison.ours)
             check_comparison(sample, comparison)

@@ -69,7 +69,7 @@ def executable(instruction: Instruction) -> bool:
     return isinstance(instruction.op, MappedOp) and not instruction.opcode.startswith("rng")
 
 
-def drawn(shape: Shape, random: np.random.Generator, extreme: bool = False) -> np.ndarray:
+def draw_array(shape: Shape, random: np.random.Generator, extreme: bool = False) -> np.ndarray:
     kind = dtype(shape.element_type)
     if kind.kind == "b":
         return np.asarray(random.integers(0, 2, shape.dims), bool)
@@ -88,10 +88,10 @@ def operand_value(subject: Subject, array: SubjectArray, random: np.random.Gener
     source = subject.sources[array.position]
     if source.opcode == "constant" and isinstance(source.op, MappedOp):
         return np.asarray(source.op.kernel())
-    return drawn(array.shape, random)
+    return draw_array(array.shape, random)
 
 
-def executed(subject: Subject, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def execute(subject: Subject, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The results of a sample, or of the computation that a fusion calls."""
     is_fusion = subject.root.opcode == "fusion"
     program = subject.root.called_computations[0] if is_fusion else subject.root.computation
@@ -148,14 +148,14 @@ def first_fault(
         for array, state, halo in zip(subject.inputs, ins, halos, strict=True):
             value = operand_value(subject, array, random)
             if state.reduction:
-                parts = [drawn(array.shape, random, draw % 2 == 1) for _ in range(shards)]
+                parts = [draw_array(array.shape, random, draw % 2 == 1) for _ in range(shards)]
                 with np.errstate(all="ignore"):
                     value = COMBINERS[state.reduction].function.reduce(parts).astype(value.dtype)
             elif state.dimension is not None:
                 reduction = next((each.reduction for each in outs if each.reduction), "")
                 parts = []
                 for number in range(shards):
-                    part = drawn(array.shape, random)
+                    part = draw_array(array.shape, random)
                     if reduction:
                         is_data = array.shape.element_type == subject.results[0].shape.element_type
                         part = np.zeros_like(part)
@@ -169,8 +169,8 @@ def first_fault(
             whole.append(value)
             for device, part in zip(devices, parts, strict=True):
                 device.append(part)
-        expected = executed(subject, whole)
-        computed = [executed(subject, device) for device in devices]
+        expected = execute(subject, whole)
+        computed = [execute(subject, device) for device in devices]
         for k, state in enumerate(outs):
             each = [values[k] for values in computed]
             if state.reduction:
@@ -214,7 +214,7 @@ def is_separable(
     def data() -> list[np.ndarray]:
         return [operand_value(subject, array, random) for array in subject.inputs]
 
-    def combined(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
+    def combine(first: list[np.ndarray], second: list[np.ndarray]) -> list[np.ndarray]:
         arrays = []
         for a, b, both, state in zip(first, second, whole, states, strict=True):
             array = both
@@ -228,7 +228,7 @@ def is_separable(
         return arrays
 
     whole, a, b, a2, b2 = [data() for _ in range(5)]
-    mixed = [executed(subject, combined(*pair)) for pair in ((a, b), (a, b2), (a2, b), (a2, b2))]
+    mixed = [execute(subject, combine(*pair)) for pair in ((a, b), (a, b2), (a2, b), (a2, b2))]
     for k, state in enumerate(map(state_of, results)):
         if state.reduction:
             ab, ab2, a2b, a2b2 = [values[k].astype(np.float64) for values in mixed]
@@ -283,7 +283,7 @@ def unequal_shards(subject: Subject, signature: SbpSignature, shards: int, seed:
             value = np.concatenate([block] * shards, axis=dimension)
             assert size == block.shape[dimension]
         arrays.append(value)
-    for values, text in zip(executed(subject, arrays), signature.results, strict=True):
+    for values, text in zip(execute(subject, arrays), signature.results, strict=True):
         dimension = state_of(text).dimension
         if dimension is not None:
             parts = [values[own(values, dimension, p, shards)] for p in range(shards)]

@@ -157,7 +157,7 @@ def test_a_signature_holds_for_each_divisor_of_its_shards(opcode: str) -> None:
                     assert verdict.halo == s.halo
 
 
-def decided(subject: Subject, *, is_sampled: bool = False) -> Counter[str]:
+def decide(subject: Subject, *, is_sampled: bool = False) -> Counter[str]:
     """Count the verdicts about partial values of all operands; executed if valid."""
     verdicts = Counter[str]()
     halos = [(0, 0)] * len(subject.inputs)
@@ -179,11 +179,11 @@ def decided(subject: Subject, *, is_sampled: bool = False) -> Counter[str]:
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_valid_partial_values_execute(opcode: str) -> None:
     for subject in subjects(opcode, executed=True):
-        decided(subject, is_sampled=True)
+        decide(subject, is_sampled=True)
 
 
 def test_most_partial_values_are_decided() -> None:
-    total = sum((decided(subject_of(text)) for text in DECIDED), Counter[str]())
+    total = sum((decide(subject_of(text)) for text in DECIDED), Counter[str]())
     assert total["Unknown"] == 0
     assert total["SbpSignature"] > 20
     assert total["Refused"] > 20
@@ -196,20 +196,20 @@ def test_a_wrong_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     sine: tuple[Callable[..., Any], str] = np.sin, "sum"
     monkeypatch.setitem(laws._FLOAT_LAWS, sine, (("sum",),))
     with pytest.raises(AssertionError, match="is not"):
-        decided(subject_of("f32[2,3] sine(f32[2,3] x)"))
+        decide(subject_of("f32[2,3] sine(f32[2,3] x)"))
 
 
 def test_a_reduction_that_ignores_its_init_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operand_states, "_is_read", lambda reads, k: False)
     with pytest.raises(AssertionError, match="is not"):
-        decided(subject_of("f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add"))
+        decide(subject_of("f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add"))
 
 
 def test_a_wrong_split_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def contained(subject: object, m: IndexingMap, *rest: object) -> Containment:
+    def contain(subject: object, m: IndexingMap, *rest: object) -> Containment:
         return Contained(maps=(m,))
 
-    monkeypatch.setattr(containment, "containment", contained)
+    monkeypatch.setattr(containment, "containment", contain)
     text = (
         "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     )

@@ -18,7 +18,7 @@ def of(text: str, shards: int | None = None) -> list[str]:
     return [str(s) for s in sbp(instruction_of(text), shards)]
 
 
-def divided(text: str, shards: int | None = None) -> list[str]:
+def split_signatures(text: str, shards: int | None = None) -> list[str]:
     """The signatures with a split operand or result."""
     return [s for s in of(text, shards) if "S(" in s]
 
@@ -51,7 +51,7 @@ def test_gather_has_the_signatures_of_oneflow(axis: int, rank: int) -> None:
     expected = [f"B, S({i}) -> S({axis + i})" for i in range(rank)]
     expected += [f"S({d}), B -> S({d if d < axis else d + rank - 1})" for d in {0, 1, 2} - {axis}]
     expected.append(f"S({axis}), B -> P(sum)")
-    assert sorted(divided(text)) == sorted(expected)
+    assert sorted(split_signatures(text)) == sorted(expected)
     for signature in sbp(instruction_of(text), 2):
         assert signature.needs_place == (str(signature) == f"S({axis}), B -> P(sum)")
         fault = first_fault(
@@ -68,7 +68,7 @@ BATCH_GATHER = (
 
 
 def test_a_batch_gather_has_the_signatures_of_oneflow() -> None:
-    assert divided(BATCH_GATHER) == [
+    assert split_signatures(BATCH_GATHER) == [
         *("S(0), S(0) -> S(0)", "B, S(1) -> S(1)", "S(2), B -> S(2)", "S(1), B -> P(sum)"),
     ]
     assert "P(sum), B -> P(sum)" in of(BATCH_GATHER)
@@ -111,7 +111,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("text", "expected"), ROWS)
 def test_signatures_with_a_split(text: str, expected: list[str]) -> None:
-    assert divided(text) == expected
+    assert split_signatures(text) == expected
 
 
 # fmt: off
@@ -182,14 +182,14 @@ def test_uneven_shards() -> None:
 # ---------------------------------------------------------------- traps
 
 
-def padded(value: int) -> str:
+def pad_signature(value: int) -> str:
     return (
         f"ENTRY e {{ p = f32[4] parameter(0)  v = f32[] constant({value})\n"
         "  ROOT r = f32[6] pad(p, v), padding=1_1 }"
     )
 
 
-def reduced(init: int) -> str:
+def reduce_signature(init: int) -> str:
     return (
         "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
         f"ENTRY e {{ p = f32[4,6] parameter(0)  z = f32[] constant({init})\n"
@@ -197,7 +197,7 @@ def reduced(init: int) -> str:
     )
 
 
-@pytest.mark.parametrize("text", [padded(5), reduced(3)])
+@pytest.mark.parametrize("text", [pad_signature(5), reduce_signature(3)])
 def test_a_constant_counts_once(text: str) -> None:
     assert "P(sum), B -> P(sum)" not in map(str, sbp(root(text)))
     refused = check_signature(root(text), ["P(sum)", "B"], ["P(sum)"], 2)
@@ -205,14 +205,14 @@ def test_a_constant_counts_once(text: str) -> None:
     assert "combine to" in refused.reason
 
 
-@pytest.mark.parametrize("text", [padded(0), reduced(0)])
+@pytest.mark.parametrize("text", [pad_signature(0), reduce_signature(0)])
 def test_zero_is_a_partial_value_of_a_sum(text: str) -> None:
     assert "P(sum), B -> P(sum)" in map(str, sbp(root(text)))
 
 
 def test_terms_are_reduced_where_they_are() -> None:
-    assert "S(1), B -> P(sum)" in map(str, sbp(root(reduced(0))))
-    refused = check_signature(root(reduced(3)), ["S(1)", "B"], ["P(sum)"], 2)
+    assert "S(1), B -> P(sum)" in map(str, sbp(root(reduce_signature(0))))
+    refused = check_signature(root(reduce_signature(3)), ["S(1)", "B"], ["P(sum)"], 2)
     assert isinstance(refused, Refused)
 
 
@@ -230,16 +230,16 @@ def test_the_logarithm_of_partial_values_may_be_undefined() -> None:
 
 
 def test_a_maximum_passes_through_products_with_constants() -> None:
-    def scaled(factor: str) -> list[str]:
+    def scale(factor: str) -> list[str]:
         return [str(s) for s in sbp(root(
             f"ENTRY e {{ p = f32[4] parameter(0)  c = f32[] constant({factor})\n"
             "  b = f32[4] broadcast(c), dimensions={}  ROOT m = f32[4] multiply(p, b) }"
         ).computation)]  # fmt: skip
 
-    assert "P(max) -> P(max)" in scaled("0.5")
-    assert {"P(min) -> P(max)", "P(max) -> P(min)"} <= set(scaled("-2"))
-    assert "P(max) -> P(max)" not in scaled("-2")
-    assert "P(max) -> P(max)" not in scaled("0")  # of an infinite value
+    assert "P(max) -> P(max)" in scale("0.5")
+    assert {"P(min) -> P(max)", "P(max) -> P(min)"} <= set(scale("-2"))
+    assert "P(max) -> P(max)" not in scale("-2")
+    assert "P(max) -> P(max)" not in scale("0")  # of an infinite value
 
 
 # ---------------------------------------------------------------- fusions and computations

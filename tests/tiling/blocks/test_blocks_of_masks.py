@@ -55,7 +55,7 @@ class Mask(NamedTuple):
     value: str = ""
 
 
-def wrapped(n: int) -> int:
+def wrap(n: int) -> int:
     return (n + 2**31) % 2**32 - 2**31
 
 
@@ -68,9 +68,9 @@ MASKS = {
     "hole": Mask("or(early, far)", lambda i, j, w, n: j < w or i - j >= w),
     "lengths": Mask("copy(inside)", lambda i, j, w, n: j < n, "lengths"),
     "causal lengths": Mask("and(below, inside)", lambda i, j, w, n: j <= i and j < n, "lengths"),
-    "cache": Mask("copy(cached)", lambda i, j, w, n: j <= wrapped(i + n), "n"),
+    "cache": Mask("copy(cached)", lambda i, j, w, n: j <= wrap(i + n), "n"),
     "cache window": Mask(
-        "and(cached, near)", lambda i, j, w, n: j <= wrapped(i + n) and i - j < w, "n"
+        "and(cached, near)", lambda i, j, w, n: j <= wrap(i + n) and i - j < w, "n"
     ),
 }
 

@@ -18,7 +18,7 @@ from tests.tiling.symbolic.needed import Point
 from tests.tiling.symbolic.random_maps import tiled_maps
 
 
-def moved(m: IndexingMap, by: int, keeps_conditions: bool = True) -> IndexingMap:
+def move_results(m: IndexingMap, by: int, keeps_conditions: bool = True) -> IndexingMap:
     """The map with all results increased, and runtime values of known bounds."""
     runtime = [RuntimeVariable(rt.variable, "n", rt.index, rt.variable.bounds) for rt in m.runtime]
     results = tuple([result + by for result in m.results])
@@ -26,7 +26,7 @@ def moved(m: IndexingMap, by: int, keeps_conditions: bool = True) -> IndexingMap
     return IndexingMap(m.dims, m.ranges, tuple(runtime), results, conditions, m.grade)
 
 
-def needed(
+def needed_indices(
     maps: list[IndexingMap], array: list[int], dimension: int, random: Random
 ) -> dict[Point, set[int]]:
     """The indices that each element needs, for pseudorandom values of the runtime variables."""
@@ -62,9 +62,9 @@ def test_states_are_those_of_the_elements(
     if drawn.is_known_empty:
         return
     shift = -min([0, *[result.bounds[0] for result in drawn.results]])
-    maps = [moved(drawn, shift)]
+    maps = [move_results(drawn, shift)]
     if second is not None:
-        maps.append(moved(drawn, shift + second, keeps_conditions=False))
+        maps.append(move_results(drawn, shift + second, keeps_conditions=False))
     extents = [max(m.results[k].bounds[1] for m in maps) + 1 for k in range(len(drawn.results))]
     dimension = seed % len(extents)
     shape = f"f32[{','.join(map(str, extents))}]"
@@ -78,7 +78,9 @@ def test_states_are_those_of_the_elements(
     bounds = blocks.loop_bounds
     assert isinstance(bounds, tuple)
     random = Random(seed)
-    draws = [needed(maps, array, dimension, random) for _ in range(8 if drawn.runtime else 1)]
+    draws = [
+        needed_indices(maps, array, dimension, random) for _ in range(8 if drawn.runtime else 1)
+    ]
     for index in grid.tiles():
         points = list(product(*[range(s.start, s.stop) for s in grid.slices(index)]))
         pair_states = blocks.at(*index)

@@ -22,7 +22,7 @@ from indexing.tiling.computations.tile_analysis import TileAnalysis
 from indexing.tiling.computations.tile_boxes import TileBox
 from indexing.tiling.computations.tiled_computation import TiledComputation
 from indexing.tiling.computations.tiled_instruction import TiledInstruction
-from tests.tiling.symbolic.needed import needed_at
+from tests.tiling.symbolic.needed import elements_at
 
 Elements: TypeAlias = frozenset[tuple[int, ...]]
 Index: TypeAlias = dict[str, int]
@@ -34,7 +34,7 @@ def elements(box: TileBox, index: Index) -> Elements:
     """Return the elements of a tile at one tile index."""
     values = dict(index)
     for rt in box.runtime:
-        values[rt.name] = _clamped(rt.variable.bounds)
+        values[rt.name] = _clamp(rt.variable.bounds)
     for condition in box.conditions:
         start, lower, upper = [_value(expr, values) for expr in condition]
         if not lower <= start <= upper:
@@ -47,12 +47,12 @@ def elements(box: TileBox, index: Index) -> Elements:
     return frozenset(product(*sides))
 
 
-def _clamped(bounds: tuple[int, int]) -> int:
+def _clamp(bounds: tuple[int, int]) -> int:
     return min(max(RUNTIME, bounds[0]), bounds[1])
 
 
 def _constant(rt: RuntimeVariable, _: object) -> int:
-    return _clamped(rt.variable.bounds)
+    return _clamp(rt.variable.bounds)
 
 
 def _value(expr: Any, values: Index) -> int:
@@ -107,7 +107,7 @@ def _check_tile(tiled: TiledComputation, each: TiledInstruction, index: Index) -
         expected = {
             element
             for read, limits in zip(reads, loops, strict=True)
-            for element in needed_at(read, here, _constant, limits)
+            for element in elements_at(read, here, _constant, limits)
         }
         actual: set[tuple[int, ...]] = set()
         for box in boxes:
@@ -129,7 +129,7 @@ def _is_folded(reads: Sequence[IndexingMap], boxes: Sequence[TileBox | Unknown])
 
 def _check_at(box: TileBox, index: Index) -> None:
     """Compare `TileBox.at` with the enumeration of the formulas."""
-    runtime = {rt.name: _clamped(rt.variable.bounds) for rt in box.runtime}
+    runtime = {rt.name: _clamp(rt.variable.bounds) for rt in box.runtime}
     region = box.at([index[f"tid_{k}"] for k in range(len(index))], runtime)
     actual = set() if region is None else {tuple(e) for e in region.elements().tolist()}
     assert actual == elements(box, index), f"{box} at {index}"

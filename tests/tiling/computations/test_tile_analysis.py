@@ -23,7 +23,7 @@ GOLDEN = json.loads((Path(__file__).parent / "golden_tile_analysis.json").read_t
 what is expected, with the operand path from the tiled root to the instruction."""
 
 
-def analysed(text: str) -> TileAnalysis:
+def analyse(text: str) -> TileAnalysis:
     analysis = tile_analysis(entry(text))
     assert isinstance(analysis, TileAnalysis)
     return analysis
@@ -92,7 +92,7 @@ DIAMOND = """
 
 
 def test_text_with_loop() -> None:
-    assert str(analysed(DIAMOND).tiled([8, 50, 32])).splitlines() == [
+    assert str(analyse(DIAMOND).tiled([8, 50, 32])).splitlines() == [
         "Dimensions:",
         "0 type: parallel size: 16 tile size: 8 dim ID:0 hlo: %s = f32[16,97] subtract(%p, %b)",
         "1 type: parallel size: 97 tile size: 50 dim ID:1 hlo: %s = f32[16,97] subtract(%p, %b)",
@@ -120,7 +120,7 @@ def test_text_with_loop() -> None:
 
 
 def test_equal_tiles_are_one() -> None:
-    tiled = analysed(DIAMOND).tiled([8, 128, 128])
+    tiled = analyse(DIAMOND).tiled([8, 128, 128])
     assert [each.name for each in tiled.instructions] == [
         *("p.tile_0", "low.tile_0", "m.tile_0", "b.tile_0", "s.tile_0")
     ]
@@ -128,7 +128,7 @@ def test_equal_tiles_are_one() -> None:
 
 
 def test_loops_that_are_not_tiled_have_one_iteration() -> None:
-    tiled = analysed(DIAMOND).tiled([8, 50])
+    tiled = analyse(DIAMOND).tiled([8, 50])
     assert tiled.sizes == (8, 50, 97)
     assert tiled.grid == (2, 2, 1)
     assert "region" not in str(tiled)
@@ -146,7 +146,7 @@ NESTED = """
 
 
 def test_loops_nest_and_invariants_are_outside() -> None:
-    lines = str(analysed(NESTED).tiled([2, 2, 3])).splitlines()
+    lines = str(analyse(NESTED).tiled([2, 2, 3])).splitlines()
     names = [
         line.partition(" = ")[0]
         for line in lines[lines.index("Tiled HLO:") + 1 :]
@@ -167,7 +167,7 @@ def test_loops_nest_and_invariants_are_outside() -> None:
 
 
 def test_notation_of_2025() -> None:
-    assert analysed(DIAMOND).text_2025().splitlines()[-10:-5] == [
+    assert analyse(DIAMOND).text_2025().splitlines()[-10:-5] == [
         "b.tile_0: %b = f32[16,97] broadcast(%m), dimensions={0}",
         "Symbolic tile with",
         "  offset_map: (d0, d1) -> (0, 0)",
@@ -188,7 +188,7 @@ SLICES = """
 
 
 def test_each_runtime_value_has_one_name() -> None:
-    tiled = analysed(SLICES).tiled([8])
+    tiled = analyse(SLICES).tiled([8])
     assert [rt.source_name for rt in tiled.runtime] == ["i", "j"]
     tiles = [
         str(box_of(each).sides[0].offset)
@@ -212,7 +212,7 @@ def roots(analysis: TileAnalysis, sizes: Sequence[int]) -> list[str]:
 
 
 def test_root_that_another_root_is_computed_from() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4,6] parameter(0)
   z = f32[] constant(0)
   n = f32[4,6] negate(p)
@@ -227,7 +227,7 @@ def test_root_that_another_root_is_computed_from() -> None:
 
 
 def test_root_that_shares_an_operand() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4,6] parameter(0)
   n = f32[4,6] negate(p)
   t = f32[6,4] transpose(p), dimensions={1,0}
@@ -239,7 +239,7 @@ def test_root_that_shares_an_operand() -> None:
 
 
 def test_root_that_does_not_follow_has_a_reason() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4,6] parameter(0)
   q = f32[5] parameter(1)
   n = f32[4,6] negate(p)
@@ -251,7 +251,7 @@ def test_root_that_does_not_follow_has_a_reason() -> None:
 
 
 def test_root_of_which_only_a_part_is_needed_does_not_follow() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[9] parameter(0)
   n = f32[9] negate(p)
   s = f32[4] slice(n), slice={[0:8:2]}
@@ -265,7 +265,7 @@ def test_root_of_which_only_a_part_is_needed_does_not_follow() -> None:
 
 
 def test_constraints_of_all_parts() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4,6,10] parameter(0)
   n = f32[24,10] reshape(p)
   ROOT r = f32[24,5,2] reshape(n)""")
@@ -279,7 +279,7 @@ def test_constraints_of_all_parts() -> None:
 
 
 def test_sizes_of_loops_have_constraints_of_their_own() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[5,4,6] parameter(0)
   n = f32[5,24] reshape(p)
   z = f32[] constant(0)
@@ -295,7 +295,7 @@ def test_sizes_of_loops_have_constraints_of_their_own() -> None:
 @pytest.mark.parametrize("sizes", [(), (8,), (8, 50, 32, 1), (0, 5), (8, -1, 3)])
 def test_wrong_sizes(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"expected 2 positive tile sizes.*or 3 with"):
-        analysed(DIAMOND).tiled(sizes)
+        analyse(DIAMOND).tiled(sizes)
 
 
 def test_instructions_of_several_computations() -> None:
@@ -321,7 +321,7 @@ def test_roots_without_tiles(shape: str) -> None:
 
 
 def test_unknown_maps_have_a_reason_for_all_that_is_behind() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4] parameter(0)
   n = f32[4] negate(p)
   c = f32[4] frobnicate(n)
@@ -337,7 +337,7 @@ def test_tiles_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tile_graph, "MAX_TILES", 2)
     rows = "\n".join(f"s{k} = f32[4] slice(n), slice={{[{k}:{k + 4}]}}" for k in range(4))
     sums = "\n".join(f"t{k} = f32[4] add(s{k}, s{(k + 1) % 4})" for k in range(4))
-    analysis = analysed(f"""
+    analysis = analyse(f"""
   p = f32[9] parameter(0)
   n = f32[9] negate(p)
   {rows}
@@ -353,7 +353,7 @@ def test_tiles_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) ->
 def test_all_tiles_together_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_graph, "MAX_ALL_TILES", 3)
     monkeypatch.setattr(tile_graph, "MAX_ARRAYS", 4)
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[9] parameter(0)
   a = f32[9] negate(p)
   b = f32[9] negate(a)
@@ -372,7 +372,7 @@ def test_long_chains_of_convolutions_are_over_approximated() -> None:
     for number in range(1, 10):
         conv = f"f32[1,40,1] convolution(c{number - 1}, k), {attributes}"
         lines.append(f"c{number} = {conv}")
-    analysis = analysed("\n".join(lines))
+    analysis = analyse("\n".join(lines))
     tiles = analysis.symbolic.tiles_of(analysis.arrays[0].instruction.operands[0])
     grades = [None if each.map is None else each.map.grade for each in tiles]
     assert grades == ["exact"]
@@ -383,7 +383,7 @@ def test_long_chains_of_convolutions_are_over_approximated() -> None:
 
 
 def test_root_whose_operand_is_in_a_loop_of_another_root() -> None:
-    analysis = analysed("""
+    analysis = analyse("""
   p = f32[4,6] parameter(0)
   z = f32[] constant(0)
   n = f32[4,6] negate(p)
@@ -401,7 +401,7 @@ def test_long_chains_of_reshapes_take_one_tile_each(monkeypatch: pytest.MonkeyPa
     shapes = ["96,360", "144,240", "34560", "60,576", "48,720"]
     lines = ["p = f32[720,48] parameter(0)", "r0 = f32[48,720] reshape(p)"]
     lines += [f"r{k} = f32[{shapes[k % 5]}] reshape(r{k - 1})" for k in range(1, 40)]
-    analysis = analysed("\n".join(lines))
+    analysis = analyse("\n".join(lines))
     assert len(analysis.instructions) == len(visits) == 41
     assert len(str(analysis.constraints)) < 5000
     assert analysis.constraints.satisfied_by([48, 720])

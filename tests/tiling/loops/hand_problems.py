@@ -10,7 +10,7 @@ max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] maximum(a, 
 """
 
 
-def _fused(arguments: str, result: str, body: str) -> str:
+def _fuse(arguments: str, result: str, body: str) -> str:
     """Return a module whose entry is one fusion with this body; arguments such as `a: f32[2]`."""
     pairs = [each.split(": ") for each in arguments.split("; ")]
     inner = "\n".join([f"{n} = {t} parameter({k})" for k, (n, t) in enumerate(pairs)])
@@ -47,7 +47,7 @@ def dot_with_epilogue(m: int, n: int, k: int) -> Problem:
     """Return a dot plus a bias of each column plus a residual of each element."""
     plain = dot(m, n, k)
     t = f"bf16[{m},{n}]"
-    text = _fused(
+    text = _fuse(
         f"a: bf16[{m},{k}]; b: bf16[{k},{n}]; bias: bf16[{n}]; res: {t}",
         t,
         f"d = {t} dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
@@ -64,7 +64,7 @@ def dot_with_epilogue(m: int, n: int, k: int) -> Problem:
 
 def batched_dot(batch: int, m: int, n: int, k: int) -> Problem:
     """Return a batched dot whose left operand is transposed and scaled by row."""
-    text = _fused(
+    text = _fuse(
         f"a: f32[{batch},{k},{m}]; b: f32[{batch},{k},{n}]; s: f32[{m}]",
         f"f32[{batch},{m},{n}]",
         f"t = f32[{batch},{m},{k}] transpose(a), dimensions={{0,2,1}}\n"
@@ -92,7 +92,7 @@ def two_dots(m: int, n: int, k: int) -> Problem:
     """Return ``a b + a c``: two independent loops of equal extent, which share a phase."""
     t = f"f32[{m},{n}]"
     lines = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    text = _fused(
+    text = _fuse(
         f"a: f32[{m},{k}]; b: f32[{k},{n}]; c: f32[{k},{n}]",
         t,
         f"x = {t} dot(a, b), {lines}\ny = {t} dot(a, c), {lines}\nROOT z = {t} add(x, y)",
@@ -112,7 +112,7 @@ def two_dots(m: int, n: int, k: int) -> Problem:
 
 def row_sums(m: int, n: int) -> Problem:
     """Return the row sums of ``x``, each times ``w``."""
-    text = _fused(
+    text = _fuse(
         f"x: f32[{m},{n}]; w: f32[{m}]",
         f"f32[{m}]",
         f"zero = f32[] constant(0)\nr = f32[{m}] reduce(x, zero), dimensions={{1}}, to_apply=add\n"
@@ -142,7 +142,7 @@ def softmax_body(m: int, n: int) -> str:
 
 def softmax(m: int, n: int) -> Problem:
     """Return a softmax of rows: a maximum, a sum, and the result."""
-    text = _fused(f"x: f32[{m},{n}]", f"f32[{m},{n}]", softmax_body(m, n))
+    text = _fuse(f"x: f32[{m},{n}]", f"f32[{m},{n}]", softmax_body(m, n))
     one = (HandRead("x", "i k", lambda i, k: (i, k)),)
     phases = (
         HandPhase(("k",), one),
@@ -155,7 +155,7 @@ def softmax(m: int, n: int) -> Problem:
 def attention(heads: int, queries: int, keys: int, d: int, online: bool) -> Problem:
     """Return an attention in bf16, by phases: maximum, sum, product, or one online phase."""
     h, s = f"{heads},{queries}", f"bf16[{heads},{queries},{keys}]"
-    text = _fused(
+    text = _fuse(
         f"q: bf16[{h},{d}]; k: bf16[{heads},{keys},{d}]; v: bf16[{heads},{keys},{d}]",
         f"bf16[{h},{d}]",
         f"""x = f32[{h},{keys}] dot(q, k), lhs_batch_dims={{0}}, rhs_batch_dims={{0}},
@@ -267,7 +267,7 @@ def stencil(m: int, n: int) -> Problem:
         for k, (a, b) in enumerate(offsets)
     ]
     sums = f"a = {t} add(s0, s1)\nb = {t} add(a, s2)\nc = {t} add(b, s3)\nROOT d = {t} add(c, s4)"
-    text = _fused(f"x: f32[{m},{n}]", t, "\n".join([*lines, sums]))
+    text = _fuse(f"x: f32[{m},{n}]", t, "\n".join([*lines, sums]))
     reads = tuple(HandRead("x", "i j", lambda i, j, a=a, b=b: (i + a, j + b)) for a, b in offsets)
     return Problem(
         text,
@@ -282,7 +282,7 @@ def stencil(m: int, n: int) -> Problem:
 def causal_sums(n: int) -> Problem:
     """Return the sums of the elements at and below the diagonal of ``x``, by row."""
     t = f"f32[{n},{n}]"
-    text = _fused(
+    text = _fuse(
         f"x: {t}",
         f"f32[{n}]",
         f"""i = s32[{n},{n}] iota(), iota_dimension=0
@@ -308,7 +308,7 @@ def causal_sums(n: int) -> Problem:
 def reshaped_dot(m: int, n: int, outer: int, inner: int) -> Problem:
     """Return a dot whose contraction of ``outer x inner`` is a reshape of two dimensions."""
     k = outer * inner
-    text = _fused(
+    text = _fuse(
         f"a: f32[{m},{outer},{inner}]; b: f32[{k},{n}]",
         f"f32[{m},{n}]",
         f"r = f32[{m},{k}] reshape(a)\nROOT d = f32[{m},{n}] dot(r, b), "

@@ -3,7 +3,7 @@
 A `Problem` states in plain Python which elements each point of each phase reads.  Nothing here is
 computed from maps: the formulas are those of the operations, written by hand for each family.
 
-`enumerated` visits every block, every phase in order, and every step of its loops.  An array's
+`enumerate_steps` visits every block, every phase in order, and every step of its loops.  An array's
 elements of one step are a set; several accesses of one array are united.  A step whose set equals
 that of the step before loads nothing.  A set that is the same in all steps of a phase stays until
 the last phase that reads the array, and its elements are free for later phases.
@@ -114,7 +114,7 @@ def blocks_of(problem: Problem, sizes: Sequence[int]) -> Iterator[dict[str, rang
         yield dict(zip(problem.dims, parts, strict=True))
 
 
-def enumerated(problem: Problem, sizes: Sequence[int], steps: Mapping[str, int]) -> Enumerated:
+def enumerate_steps(problem: Problem, sizes: Sequence[int], steps: Mapping[str, int]) -> Enumerated:
     """Return the figures of a tiling, block by block and step by step."""
     loaded = resident = blocks = most_steps = 0
     touched: dict[str, set[Element]] = {}

@@ -31,14 +31,14 @@ PROBLEMS = {
 }
 
 
-def searched(problem: Problem, top: int = 3, **options: object) -> BestLoopTilings:
+def search(problem: Problem, top: int = 3, **options: object) -> BestLoopTilings:
     root = hlo.parse(problem.text).entry.root
     best = indexing.best_tilings(root, device="H100", loops=True, top=top, **options)
     assert isinstance(best, BestLoopTilings), best
     return best
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
@@ -64,7 +64,7 @@ def test_the_best_tiling_of_a_dot_is_that_of_all_legal_ones(name: str) -> None:
             moved = 2 * m * n * k // bm + 2 * m * n * k // bn + 2 * m * n
             moved += 8 * m * n * split * (split > 1)
             keys.append((-min(132, blocks * split), moved, steps // split))
-    best = searched(problem)
+    best = search(problem)
     assert [key[:3] for key in best.keys] == sorted(keys)[: len(best)]
     assert best.keys[0][:2] == min(keys)[:2]
 
@@ -121,7 +121,7 @@ def test_no_visited_tiling_is_better(name: str) -> None:
             return ()
 
     problem = PROBLEMS[name]
-    best, every = searched(problem), searched(problem, objective=NoBound())
+    best, every = search(problem), search(problem, objective=NoBound())
     assert best.keys == every.keys
     assert best.measured <= every.measured
 
@@ -161,7 +161,7 @@ def test_finer_steps_may_find_elements_of_the_step_before() -> None:
 
 def test_a_convolution_with_strides_and_padding_is_searched() -> None:
     """The weights that a tile reads depend on the padding that it reaches: no list of points."""
-    best = searched(hand.convolution(8, 28, 256, 256, 3, 1, 2))
+    best = search(hand.convolution(8, 28, 256, 256, 3, 1, 2))
     assert len(best) == 3
     assert not best.incomplete
     root = hlo.parse(hand.convolution(8, 28, 256, 256, 3, 1, 2).text).entry.root
@@ -179,7 +179,7 @@ def test_a_convolution_with_strides_and_padding_is_searched() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
 def test_ranked_tilings_have_the_figures_of_their_keys(name: str) -> None:
-    best = searched(PROBLEMS[name], top=5)
+    best = search(PROBLEMS[name], top=5)
     assert len(best) == 5
     assert not best.incomplete
     for tiling, key in zip(best, best.keys, strict=True):
@@ -188,21 +188,21 @@ def test_ranked_tilings_have_the_figures_of_their_keys(name: str) -> None:
 
 
 def test_a_large_matmul_gets_the_tiles_of_experts() -> None:
-    best = searched(hand.dot(4096, 4096, 4096), top=2)
+    best = search(hand.dot(4096, 4096, 4096), top=2)
     assert {tiling.sizes for tiling in best} == {(128, 256), (256, 128)}
     assert [tiling.loop_sizes for tiling in best] == [(64,), (64,)]
     assert best.measured < 200  # of 2,197
 
 
 def test_a_search_that_cannot_answer_says_what_would() -> None:
-    refused = searched(hand.stencil(130, 258))
+    refused = search(hand.stencil(130, 258))
     assert not refused.ranked
     assert any("accept='boxes'" in str(each) for each in refused.refused)
-    assert len(searched(hand.stencil(130, 258), accept="boxes")) == 3
+    assert len(search(hand.stencil(130, 258), accept="boxes")) == 3
 
 
 def test_refusals_name_the_nearest_legal_size() -> None:
-    best = searched(hand.dot(64, 64, 64), sizes=[[4], [64]])
+    best = search(hand.dot(64, 64, 64), sizes=[[4], [64]])
     assert not best.ranked
     (refusal,) = best.refused
     assert "at least 16 required; the nearest legal size is 16" in str(refusal)
@@ -273,7 +273,7 @@ def test_an_objective_of_a_user_ranks() -> None:
         def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
             return (candidate.blocks,)
 
-    best = searched(hand.dot(512, 512, 256), top=1, objective=FewestBlocks())
+    best = search(hand.dot(512, 512, 256), top=1, objective=FewestBlocks())
     assert best[0].blocks == 8  # of 128 x 256
 
 
@@ -331,12 +331,12 @@ def test_causal_masks_are_searched_without_listing_scores() -> None:
 def test_the_busiest_processor_ranks_whole_waves_first() -> None:
     """The key is counted block by block: processor k has the blocks k, k + 132, …."""
     problem = PROBLEMS["rows"]
-    best = searched(problem, objective=BusiestProcessor(132), top=5)
+    best = search(problem, objective=BusiestProcessor(132), top=5)
     for tiling, key in zip(best, best.keys, strict=True):
         assert isinstance(tiling.bytes, int)
         most = max([len(range(k, tiling.blocks, 132)) for k in range(132)])
         assert key[0] == -(-tiling.bytes * most // tiling.blocks)
-    visited = searched(problem, objective=BusiestProcessor(132), top=10_000)
+    visited = search(problem, objective=BusiestProcessor(132), top=10_000)
     assert min(visited.keys) == best.keys[0]
     assert best.keys == visited.keys[:5]
     assert "processor bytes" in str(visited)

@@ -15,14 +15,14 @@ from tests.tiling.loops import hand_problems as hand
 from tests.tiling.loops.loop_oracle import (
     Problem,
     blocks_of,
-    enumerated,
+    enumerate_steps,
     sequential_loads,
     step_sets,
     wave_loads,
 )
 
 
-def tiled(
+def tile(
     problem: Problem,
     sizes: tuple[int, ...],
     loops: dict[str, int],
@@ -61,16 +61,16 @@ EXAMPLES = [
 def test_worked_examples(
     problem: Problem, sizes: tuple[int, ...], loops: dict[str, int], moved: int, resident: int
 ) -> None:
-    tiling = tiled(problem, sizes, loops, online=False)
+    tiling = tile(problem, sizes, loops, online=False)
     assert (tiling.bytes, tiling.resident_bytes, tiling.grade) == (moved, resident, "exact")
 
 
 def test_a_matmul_has_the_figures_of_its_pipeline() -> None:
-    tiling = tiled(hand.dot(4096, 4096, 4096), (128, 256), {"k": 64})
+    tiling = tile(hand.dot(4096, 4096, 4096), (128, 256), {"k": 64})
     assert (tiling.compulsory, tiling.steps, tiling.stages) == (100_663_296, 64, 3)
     assert (tiling.shared_bytes(3), tiling.accumulator_registers) == (147_456, 32_768)
     assert (tiling.blocks, tiling.passes, tiling.online) == (512, 1, False)
-    smaller = tiled(hand.dot(4096, 4096, 4096), (128, 128), {"k": 64})
+    smaller = tile(hand.dot(4096, 4096, 4096), (128, 128), {"k": 64})
     assert (smaller.shared_bytes(3), smaller.blocks) == (98_304, 1_024)
 
 
@@ -84,28 +84,28 @@ WAVES = [
 
 @pytest.mark.parametrize("order, moved", WAVES)
 def test_waves_share_the_loads_of_a_step(order: str, moved: int) -> None:
-    tiling = tiled(hand.dot(4096, 4096, 4096), (128, 256), {"k": 64})
+    tiling = tile(hand.dot(4096, 4096, 4096), (128, 256), {"k": 64})
     assert tiling.wave_bytes(order, "H100") == moved
 
 
 def test_split_loops_move_partial_results() -> None:
-    tiling = tiled(hand.dot(64, 96, 2048), (32, 32), {"k": 64}, split_k=8)
+    tiling = tile(hand.dot(64, 96, 2048), (32, 32), {"k": 64}, split_k=8)
     assert (tiling.blocks, tiling.bytes, tiling.steps) == (48, 1_978_368, 4)
 
 
 def test_an_attention_runs_online_resident_or_recomputes() -> None:
     problem = hand.attention(2, 96, 160, 16, True)
-    online = tiled(problem, (1, 32, 16), {"k": 32})
+    online = tile(problem, (1, 32, 16), {"k": 32})
     assert (online.bytes, online.resident_bytes, online.shared_bytes(3)) == (73_728, 3_072, 7_168)
     assert (online.passes, online.online, online.accumulator_registers) == (1, True, 32 * 48)
-    features = tiled(problem, (1, 32, 8), {"k": 32})
+    features = tile(problem, (1, 32, 8), {"k": 32})
     assert (features.bytes, features.resident_bytes) == (110_592, 2_560)
-    recomputed = tiled(problem, (1, 32, 16), {"k": 32}, online=False)
+    recomputed = tile(problem, (1, 32, 16), {"k": 32}, online=False)
     assert (recomputed.passes, recomputed.online) == (3, False)
 
 
 def test_a_softmax_of_long_rows_runs_online_in_two_passes() -> None:
-    tiling = tiled(hand.softmax(24, 1000), (4, 1000), {"k": 250, "d1": 250})
+    tiling = tile(hand.softmax(24, 1000), (4, 1000), {"k": 250, "d1": 250})
     assert (tiling.bytes, tiling.resident_bytes) == (288_000, 4_000)
     assert (tiling.passes, tiling.online) == (2, True)
 
@@ -143,8 +143,8 @@ def test_random_problems_have_the_figures_of_the_enumeration(seed: int) -> None:
         problem, names = _random_problem(rng)
         sizes = tuple(rng.randint(1, size) for size in problem.dims.values())
         steps = {name: rng.randint(1, size) for name, size in problem.loops.items()}
-        tiling = tiled(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
-        expected = enumerated(problem, sizes, steps)
+        tiling = tile(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
+        expected = enumerate_steps(problem, sizes, steps)
         where = f"seed {seed}: {problem.text}\ntiles {sizes}, steps {steps}"
         figures = (tiling.bytes, tiling.resident_bytes, tiling.compulsory, tiling.blocks)
         exact = (expected.bytes, expected.resident, expected.compulsory, expected.blocks)
@@ -163,7 +163,7 @@ def test_random_steps_have_the_elements_of_the_enumeration(seed: int) -> None:
         problem, names = _random_problem(rng)
         sizes = tuple(rng.randint(1, size) for size in problem.dims.values())
         steps = {name: rng.randint(1, size) for name, size in problem.loops.items()}
-        tiling = tiled(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
+        tiling = tile(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
         index = rng.randrange(tiling.blocks)
         block = list(blocks_of(problem, sizes))[index]
         place = [part.start // size for part, size in zip(block.values(), sizes, strict=True)]
@@ -189,7 +189,7 @@ def test_random_waves_load_the_elements_of_the_enumeration(seed: int) -> None:
         ][rng.randrange(2)]
         sizes = tuple(rng.randint(1, size) for size in problem.dims.values())
         steps = {name: rng.randint(1, size) for name, size in problem.loops.items()}
-        tiling = tiled(problem, sizes, steps)
+        tiling = tile(problem, sizes, steps)
         wave = rng.randint(1, tiling.blocks + 1)
         order = indexing.BlockOrder.parse(rng.choice(["row", "column"]), tiling.grid)
         expected = wave_loads(problem, sizes, steps, order.numbers.tolist(), wave)
@@ -201,7 +201,7 @@ def test_random_waves_load_the_elements_of_the_enumeration(seed: int) -> None:
 )
 def test_a_core_keeps_the_tile_of_the_step_before(step: int, moved: int, vmem: int) -> None:
     """The worked example of a TPU, counted by hand: the left tile is kept along a row."""
-    tiling = tiled(hand.dot(2048, 2048, 2048), (512, 512), {"k": step})
+    tiling = tile(hand.dot(2048, 2048, 2048), (512, 512), {"k": step})
     assert (tiling.sequential_bytes(), tiling.vmem_bytes) == (moved, vmem)
 
 
@@ -225,7 +225,7 @@ def test_random_sequences_load_the_elements_of_the_enumeration(seed: int) -> Non
         problem, names = rng.choice(families)()
         sizes = tuple(n(1, size) for size in problem.dims.values())
         steps = {name: n(1, size) for name, size in problem.loops.items()}
-        tiling = tiled(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
+        tiling = tile(problem, sizes, dict(zip(names, steps.values(), strict=True)), online=False)
         order = rng.sample(range(len(sizes)), len(sizes))
         expected = sequential_loads(problem, sizes, steps, order)
         where = f"seed {seed}: {problem.text}\ntiles {sizes}, steps {steps}, order {order}"
@@ -237,14 +237,14 @@ def test_random_sequences_load_the_elements_of_the_enumeration(seed: int) -> Non
 
 
 def test_orders_that_are_none_are_refused() -> None:
-    tiling = tiled(hand.dot(8, 8, 8), (4, 4), {"k": 4})
+    tiling = tile(hand.dot(8, 8, 8), (4, 4), {"k": 4})
     for order in ("diagonal", (0,), (0, 0), (0, 2)):
         with pytest.raises(ValueError, match='expected "row", "column" or each of 2 dimensions'):
             tiling.sequential_bytes(order)
-    shared = tiled(hand.dot(8, 8, 8), (4, 4), {"k": 4}, split_k=2)
+    shared = tile(hand.dot(8, 8, 8), (4, 4), {"k": 4}, split_k=2)
     with pytest.raises(ValueError, match="no shared loops"):
         shared.sequential_bytes()
-    softmax = tiled(hand.softmax(8, 8), (2, 8), {"k": 4}, online=False)
+    softmax = tile(hand.softmax(8, 8), (2, 8), {"k": 4}, online=False)
     assert isinstance(softmax.sequential_bytes(), Unknown)  # the row is read in several phases
 
 

@@ -32,7 +32,7 @@ FORMULAS = [
 # fmt: on
 
 
-def tiled(formula: str, reducer: str = "add") -> LoopTiling:
+def tile(formula: str, reducer: str = "add") -> LoopTiling:
     lines = formula.format(t="f32[6,20]").replace("  ", "\n  ")
     root = hlo.parse(f"""{REDUCERS}
 ENTRY e {{
@@ -51,13 +51,13 @@ ENTRY e {{
 
 @pytest.mark.parametrize("formula, is_online", FORMULAS)
 def test_sums_are_rescaled_if_the_statistic_is_a_factor(formula: str, is_online: bool) -> None:
-    tiling = tiled(formula)
+    tiling = tile(formula)
     assert (tiling.online, tiling.passes) == (is_online, 1 if is_online else 2)
     assert tiling.bytes == (1 if is_online else 2) * 6 * 20 * 4 + 24
 
 
 def test_a_maximum_of_scaled_values_waits() -> None:
-    assert not tiled("d = {t} subtract(x, m)  v = {t} exponential(d)", "max").online
+    assert not tile("d = {t} subtract(x, m)  v = {t} exponential(d)", "max").online
 
 
 def test_the_law_holds_for_numbers() -> None:

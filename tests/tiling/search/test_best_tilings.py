@@ -190,20 +190,20 @@ def test_the_best_are_those_of_brute_force(name: str, objective: Objective) -> N
 def test_the_best_tilings_of_a_product_are_those_of_the_formula(m: int, k: int, n: int) -> None:
     instruction = root(DOT.format(m=m, k=k, n=n))
 
-    def moved(sizes: Sizes) -> int:
+    def moved_bytes(sizes: Sizes) -> int:
         rows, columns = -(-m // sizes[0]), -(-n // sizes[1])
         return 4 * (k * (m * columns + n * rows) + m * n)
 
-    def held(sizes: Sizes) -> int:
+    def held_bytes(sizes: Sizes) -> int:
         return 4 * (k * (sizes[0] + sizes[1]) + sizes[0] * sizes[1])
 
     tried = list(TileSizes.of((m, n)))
     for limit in (4 * (2 * k + 1), 9_000, 10**6):
         result = best_tilings(instruction, top=5, limits=TilingLimits(max_working_set=limit))
         assert isinstance(result, BestTilings)
-        values = sorted([moved(sizes) for sizes in tried if held(sizes) <= limit])
+        values = sorted([moved_bytes(sizes) for sizes in tried if held_bytes(sizes) <= limit])
         assert [r.bytes for r in result] == values[:5]
-        assert all(r.bytes == moved(r.sizes) for r in result)
+        assert all(r.bytes == moved_bytes(r.sizes) for r in result)
 
 
 def test_a_matrix_product_counted_by_hand() -> None:
@@ -240,21 +240,21 @@ def test_an_empty_result_has_no_bytes() -> None:
 # ------------------------------------------------------------ effort
 
 
-def built(monkeypatch: pytest.MonkeyPatch) -> list[Sizes]:
+def built_sizes(monkeypatch: pytest.MonkeyPatch) -> list[Sizes]:
     """Return the list of tilings that are built from now on."""
     log: list[Sizes] = []
     original = Tiling.with_sizes
 
-    def logged(self: Tiling, sizes: Sizes) -> Tiling:
+    def log_tiling(self: Tiling, sizes: Sizes) -> Tiling:
         log.append(tuple(sizes))
         return original(self, sizes)
 
-    monkeypatch.setattr(Tiling, "with_sizes", logged)
+    monkeypatch.setattr(Tiling, "with_sizes", log_tiling)
     return log
 
 
 def test_limits_of_the_result_need_no_tiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = built(monkeypatch)
+    log = built_sizes(monkeypatch)
     instruction = root(DOT.format(m=1024, k=64, n=1024))
     limits = TilingLimits(max_elements=64 * 64, max_tiles=4096)
     lazy = valid_tilings(instruction, limits=limits)
@@ -272,7 +272,7 @@ def test_limits_of_the_result_need_no_tiling(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_refinements_that_exceed_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 4 * (64 * (a + b) + a * b) bytes at most 20,000, a + b is at most 77."""
-    log = built(monkeypatch)
+    log = built_sizes(monkeypatch)
     instruction = root(DOT.format(m=1024, k=64, n=1024))
     lazy = valid_tilings(instruction, limits=TilingLimits(max_working_set=20_000))
     assert not isinstance(lazy, Unknown)
@@ -283,7 +283,7 @@ def test_refinements_that_exceed_are_not_built(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_valid_tilings_are_built_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = built(monkeypatch)
+    log = built_sizes(monkeypatch)
     big = root("p = f32[64,64,64,64,64,64] parameter(0)  ROOT n = f32[64,64,64,64,64,64] negate(p)")
     lazy = valid_tilings(big)
     assert not isinstance(lazy, Unknown)
@@ -294,7 +294,7 @@ RANK_6 = ",".join(["64"] * 6)
 
 
 def test_rank_6_needs_few_tilings(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = built(monkeypatch)
+    log = built_sizes(monkeypatch)
     big = root(f"p = f32[{RANK_6}] parameter(0)  ROOT n = f32[{RANK_6}] negate(p)")
     result = best_tilings(big, top=3, limits=TilingLimits(max_elements=1 << 32))
     assert isinstance(result, BestTilings)
@@ -305,7 +305,7 @@ def test_rank_6_needs_few_tilings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rank_6_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = built(monkeypatch)
+    log = built_sizes(monkeypatch)
     big = root(f"p = f32[{RANK_6}] parameter(0)  ROOT n = f32[{RANK_6}] negate(p)")
     result = best_tilings(big, predicate=lambda t: t.sizes == (1,) * 6, max_tilings=20)
     assert isinstance(result, BestTilings)

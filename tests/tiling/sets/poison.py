@@ -44,7 +44,7 @@ def mask_of(array: Array, region: Region | Unknown) -> Mask:
     return mask
 
 
-def poisoned(array: Array, mask: Mask, other: Array | None) -> Array:
+def poison(array: Array, mask: Mask, other: Array | None) -> Array:
     """Return a copy with other values where the mask is False: those of `other`, or poison."""
     if other is None:
         other = ~array if array.dtype.kind == "b" else poison_of(array.dtype)
@@ -122,7 +122,7 @@ def check_tiles(
             wide = masks_of(inputs, with_all_leaves(tiling, tiling.at(*index)))
             assert all(np.all(a >= b) for a, b in zip(wide, masks, strict=True)), message
         for replaced in others:
-            given = [poisoned(*row) for row in zip(inputs, masks, replaced, strict=True)]
+            given = [poison(*row) for row in zip(inputs, masks, replaced, strict=True)]
             assert not different(run(given)[output][box], expected[box]).any(), message
             if program is not None:
                 blocks = [program.tile(tiling.sizes, index, *each) for each in (inputs, given)]
@@ -149,6 +149,6 @@ def check_input_tiles(tiling: Tiling, run: Run, inputs: Sequence[Array], others:
         for replaced in others:
             for mask, fixed in ((~tile, [~each for each in changed]), (tile, finished)):
                 given = list(inputs)
-                given[operand] = poisoned(inputs[operand], mask, replaced[operand])
+                given[operand] = poison(inputs[operand], mask, replaced[operand])
                 for new, old, own in zip(run(given), expected, fixed, strict=True):
                     assert not (different(new, old) & own).any(), (index, tiling)

@@ -20,7 +20,7 @@ from hlo.shapes.shape import Shape
 from indexing import Region, Tiling, Unknown
 from indexing.execution.program import run
 from indexing.maps.regions.boxes import Box
-from tests.oracles import scaled
+from tests.oracles import scale
 from tests.tiling.sets.poison import Array
 
 Elements: TypeAlias = set[tuple[int, ...]]
@@ -212,7 +212,7 @@ def named_values(root: Instruction, inputs: list[Array], tiling: Tiling) -> dict
     return {name: value for name, value in named if name in sources}
 
 
-def known_to(tiling: Tiling, values: dict[str, Array]) -> dict[str, Array]:
+def values_of(tiling: Tiling, values: dict[str, Array]) -> dict[str, Array]:
     """Return the values that the maps of a tiling have."""
     maps = [m for own in tiling.answer.maps for m in own]
     names = {str(rt.source_name) for m in maps for rt in m.runtime}
@@ -237,7 +237,7 @@ def check_program(text: str, seed: int) -> int:
                 needing = Elements().union(*[readers[e] for e in own])
                 others = Elements().union(*[readers[e] for e in set(readers) - own])
                 for given in ({}, values):
-                    (region,) = tiling.at(*index, **known_to(tiling, given))
+                    (region,) = tiling.at(*index, **values_of(tiling, given))
                     check(region, needing, "over")
                     (finished,) = tiling.finished(*index, **given)
                     check(finished, needing - others, "under")
@@ -249,7 +249,7 @@ def check_program(text: str, seed: int) -> int:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_finished_outputs_read_no_other_tile(program: Callable[[Random], str]) -> None:
     random = Random(program.__name__)
-    counts = [check_program(program(random), seed) for seed in range(scaled(20))]
+    counts = [check_program(program(random), seed) for seed in range(scale(20))]
     assert any(counts), "no tile finishes anything for certain"
 
 

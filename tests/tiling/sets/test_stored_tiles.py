@@ -41,7 +41,7 @@ CASES = [
 # fmt: on
 
 
-def tiled(text: str, layout: str, sizes: list[int]) -> TiledOperand:
+def tile_operand(text: str, layout: str, sizes: list[int]) -> TiledOperand:
     """Return what the tiles of an instruction need of the operand `p`."""
     module = hlo.parse(f"""
     add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
@@ -51,7 +51,9 @@ def tiled(text: str, layout: str, sizes: list[int]) -> TiledOperand:
     return tiling.operands[0]
 
 
-def touched(operand: TiledOperand, tile: tuple[int, ...], starts: tuple[int, ...] = ()) -> set[int]:
+def touched_tiles(
+    operand: TiledOperand, tile: tuple[int, ...], starts: tuple[int, ...] = ()
+) -> set[int]:
     """Return the numbers of the tiles of the layout that a tile touches, element by element."""
     shape = operand.shape
     elements = 1
@@ -81,10 +83,10 @@ def bytes_of_tile(shape: Shape) -> int:
 def test_stored_bytes_are_those_of_the_tiles_that_hold_the_elements(
     text: str, layout: str, sizes: list[int]
 ) -> None:
-    operand = tiled(text, layout, sizes)
+    operand = tile_operand(text, layout, sizes)
     stored, unit = operand.stored, bytes_of_tile(operand.shape)
     assert isinstance(stored, StoredTiles)
-    each = [touched(operand, tile) for tile in operand.grid.tiles()]
+    each = [touched_tiles(operand, tile) for tile in operand.grid.tiles()]
     assert stored.grade == "exact"
     assert stored.tile_bytes == unit * max(map(len, each))
     assert stored.bytes == unit * sum(map(len, each))
@@ -95,12 +97,12 @@ def test_stored_bytes_are_those_of_the_tiles_that_hold_the_elements(
 def test_the_region_of_one_tile_has_the_bytes_of_the_layout_tiles_that_hold_it(
     text: str, layout: str, sizes: list[int]
 ) -> None:
-    operand = tiled(text, layout, sizes)
+    operand = tile_operand(text, layout, sizes)
     tiling = indexing.tile(operand.instruction.computation.root, sizes)
     for tile in list(operand.grid.tiles())[:40]:
         region = tiling.at(*tile)[0]
         assert isinstance(region, Region)
-        expected = bytes_of_tile(operand.shape) * len(touched(operand, tile))
+        expected = bytes_of_tile(operand.shape) * len(touched_tiles(operand, tile))
         assert bytes_of_tiles(region, operand.shape) == Amount(expected)
 
 
@@ -116,14 +118,14 @@ def test_ranked_tilings_load_and_store_whole_tiles_of_layouts() -> None:
             rows, columns = operand.grid.slices(tile)
             index = np.indices((150, 13))[:, rows, columns].reshape(2, -1)
             result = position_of(list(index), (150, 13), ranked.tiling.shape.layout_or_default)
-            tiles += len(touched(operand, tile)) + len(np.unique(result // 1024))
+            tiles += len(touched_tiles(operand, tile)) + len(np.unique(result // 1024))
         assert ranked.layout_bytes == (unit * tiles, "exact")
     table = str(best_tilings_table(best))
     assert table.splitlines()[1].split()[-1] == "stored"
 
 
 def test_stored_bytes_at_runtime_starts_are_upper_bounds() -> None:
-    operand = tiled(
+    operand = tile_operand(
         "f32[7,150] dynamic-slice(p, i, i), dynamic_slice_sizes={7,150}", "{1,0:T(4,128)}", [2, 150]
     )
     stored, unit = operand.stored, bytes_of_tile(operand.shape)
@@ -131,14 +133,14 @@ def test_stored_bytes_at_runtime_starts_are_upper_bounds() -> None:
     (m,) = operand.maps
     bounds = [own.variable.bounds for own in m.runtime]
     for starts in product(*[range(low, high + 1) for low, high in bounds]):
-        each = [touched(operand, tile, starts) for tile in operand.grid.tiles()]
+        each = [touched_tiles(operand, tile, starts) for tile in operand.grid.tiles()]
         assert stored.tile_bytes >= unit * max(map(len, each))
         assert stored.bytes >= unit * sum(map(len, each))
     assert stored.grade == "may"
 
 
 def test_arrays_without_tiles_store_their_elements() -> None:
-    operand = tiled(CASES[0][0], "{1,0}", [5, 40])
+    operand = tile_operand(CASES[0][0], "{1,0}", [5, 40])
     assert operand.stored == StoredTiles(
         5 * 40 * 4, 13 * 150 * 4, operand.shape.physical_bytes, "exact"
     )
@@ -146,7 +148,7 @@ def test_arrays_without_tiles_store_their_elements() -> None:
 
 
 def test_dimensions_that_a_layout_combines_are_unknown() -> None:
-    operand = tiled(CASES[0][0], "{1,0:T(*,128)}", [5, 40])
+    operand = tile_operand(CASES[0][0], "{1,0:T(*,128)}", [5, 40])
     answer = operand.stored
     assert isinstance(answer, Unknown)
     assert "combines dimensions" in str(answer)

@@ -122,7 +122,7 @@ def check_sample(sample: Sample, random: np.random.Generator) -> None:
     check_input_tiles(tiling, sample.run, inputs, others)
 
 
-def seeded(sample: Sample) -> np.random.Generator:
+def seeded_generator(sample: Sample) -> np.random.Generator:
     return np.random.default_rng([*sample.text.encode()])
 
 
@@ -133,14 +133,14 @@ def test_tiles_of_all_ops_use_nothing_outside_of_their_regions(opcode: str) -> N
         for sample in sampled(samples_of(opcode), opcode):
             if len(sample.arrays) == len(sample.shapes):
                 with check(sample.text):
-                    check_sample(sample, seeded(sample))
+                    check_sample(sample, seeded_generator(sample))
 
 
 @pytest.mark.parametrize("opcode", ["add", "concatenate", "dot", "reduce", "reverse", "transpose"])
 def test_poison_detects_a_missed_element(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first element of each region is omitted."""
     sample = samples_of(opcode)[0]
-    sizes, random = [2] * sample.outputs[0].rank, seeded(sample)
+    sizes, random = [2] * sample.outputs[0].rank, seeded_generator(sample)
     tiling = indexing.tile(sample.instruction, sizes)
     assert isinstance(tiling, Tiling)
     inputs = sample.inputs(random)

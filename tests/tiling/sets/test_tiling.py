@@ -17,7 +17,7 @@ from indexing.ops.samples import instruction_of
 from indexing.tiling.sets import tile_sets
 from indexing.tiling.sets.operand_sets import OperandSets
 from tests.ops.samples import ALL
-from tests.oracles import scaled
+from tests.oracles import scale
 from tests.tiling.sets.tiling_oracle import check_finished, check_tiling
 
 
@@ -80,7 +80,7 @@ def test_tiles_of_an_operand_finish_outputs_that_read_nothing_else() -> None:
 @pytest.mark.parametrize("opcode", ALL)
 def test_tilings_of_all_ops_agree_with_brute_force(opcode: str) -> None:
     samples = OPS[opcode].samples
-    for seed, text in enumerate(samples[: scaled(len(samples))]):
+    for seed, text in enumerate(samples[: scale(len(samples))]):
         random = Random(f"{opcode} {seed}")
         instruction = instruction_of(text)
         arrays = list(enumerate(leaves(instruction.shape)))

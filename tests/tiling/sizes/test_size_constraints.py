@@ -58,7 +58,7 @@ XLA_TEXTS: list[tuple[Row, str]] = [
 # fmt: on
 
 
-def built(row: Row, names: dict[str, Variable] = D) -> SizeConstraints:
+def build_constraints(row: Row, names: dict[str, Variable] = D) -> SizeConstraints:
     """The constraints of a row, in prefix notation."""
     match row:
         case "unsatisfiable":
@@ -70,19 +70,19 @@ def built(row: Row, names: dict[str, Variable] = D) -> SizeConstraints:
             lower, upper = bounds.strip("[]").split(", ")
             return condition(parse_expr(expr, names), int(lower), int(upper))
         case "&", left, right:
-            return built(left, names) & built(right, names)
+            return build_constraints(left, names) & build_constraints(right, names)
         case _, left, right:
-            return built(left, names) | built(right, names)
+            return build_constraints(left, names) | build_constraints(right, names)
 
 
 @pytest.mark.parametrize(("row", "text"), XLA_TEXTS)
 def test_constraints_of_xla(row: Row, text: str) -> None:
-    assert str(built(row)) == text
+    assert str(build_constraints(row)) == text
 
 
 def test_predicates_of_xla() -> None:
-    assert built("unsatisfiable") == NEVER != ALWAYS
-    assert NEVER not in (built(BOTH), built(EITHER))
+    assert build_constraints("unsatisfiable") == NEVER != ALWAYS
+    assert NEVER not in (build_constraints(BOTH), build_constraints(EITHER))
     assert not NEVER.satisfied_by([])
 
 
@@ -142,7 +142,7 @@ LAWS: list[tuple[Row, str]] = [
 
 @pytest.mark.parametrize(("row", "text"), LAWS)
 def test_construction_folds(row: Row, text: str) -> None:
-    assert str(built(row, NAMES)) == text
+    assert str(build_constraints(row, NAMES)) == text
 
 
 def test_open_intervals_stay_open() -> None:

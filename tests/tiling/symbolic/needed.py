@@ -56,7 +56,7 @@ def runtime_value(rt: RuntimeVariable, index: Sequence[Integers], seed: int) -> 
     return rt.variable.lower + number % (rt.variable.upper - rt.variable.lower + 1)
 
 
-def needed(m: IndexingMap, tile: Sequence[range], seed: int = 1) -> Elements:
+def needed_elements(m: IndexingMap, tile: Sequence[range], seed: int = 1) -> Elements:
     """The results of `m` on a tile."""
     axes = [[v for v in r if d.lower <= v <= d.upper] for r, d in zip(tile, m.dims, strict=True)]
     axes += [list(range(v.lower, v.upper + 1)) for v in m.ranges]
@@ -64,7 +64,7 @@ def needed(m: IndexingMap, tile: Sequence[range], seed: int = 1) -> Elements:
     return _results(m, grids, lambda rt, index: runtime_value(rt, index, seed))
 
 
-def needed_at(
+def elements_at(
     m: IndexingMap, points: Sequence[Point], value_of: ValueOf, loops: Mapping[str, range]
 ) -> Elements:
     """The results of `m` at points of its dimensions.
@@ -134,7 +134,7 @@ def check_tiles(m: IndexingMap, sizes: Sequence[int], array: Sequence[int], seed
     tile, form = symbolic_tile(m), closed_form(m, sizes, array)
     is_legal = isinstance(tile, SymbolicTile) and tile.satisfied_by(sizes)
     for index, own in tiles(sizes, array):
-        elements = needed(m, own, seed)
+        elements = needed_elements(m, own, seed)
         inside = all(i * s < n for i, s, n in zip(index, sizes, extents(m), strict=True))
         if is_legal and isinstance(tile, SymbolicTile):
             box = box_of(tile, sizes, index, seed) if inside else set()
@@ -157,6 +157,6 @@ def values(m: IndexingMap, point: Mapping[str, int]) -> list[int]:
     return [r.value({v: point[v.name] for v in r.variables()}) for r in m.results]
 
 
-def named(variables: Sequence[Variable], numbers: Sequence[int]) -> dict[str, int]:
+def values_by_name(variables: Sequence[Variable], numbers: Sequence[int]) -> dict[str, int]:
     """The values of variables by name."""
     return {v.name: number for v, number in zip(variables, numbers, strict=True)}

@@ -28,11 +28,11 @@ from tests.tiling.symbolic.needed import (
     box_of,
     extents,
     is_box,
-    named,
-    needed,
+    needed_elements,
     tile_at,
     tiles,
     values,
+    values_by_name,
 )
 
 MAX_SIZES = 150
@@ -228,8 +228,8 @@ def golden_box(golden: Golden, sizes: Sequence[int], runtime: Sequence[int]) -> 
 
 def own_box(tile: SymbolicTile, sizes: Sequence[int], runtime: Sequence[int]) -> list[range]:
     """The same of this project, without the bounds of the array."""
-    at = named(tile.offsets.dims, [*sizes, *[0] * len(sizes)])
-    at |= named([rt.variable for rt in tile.map.runtime], runtime)
+    at = values_by_name(tile.offsets.dims, [*sizes, *[0] * len(sizes)])
+    at |= values_by_name([rt.variable for rt in tile.map.runtime], runtime)
     columns = (values(m, at) for m in (tile.offsets, tile.sizes, tile.strides))
     return [range(o, o + n * max(s, 1), max(s, 1)) for o, n, s in zip(*columns, strict=True)]
 
@@ -244,7 +244,7 @@ def check_boxes(tile: SymbolicTile, sizes: Sequence[int]) -> None:
     for index in sorted(indices):
         own = tile_at(index, sizes, array)
         if prod(map(len, own)) * prod(v.upper + 1 for v in tile.map.ranges) <= MAX_ELEMENTS:
-            expected = needed(tile.map, own)
+            expected = needed_elements(tile.map, own)
             assert box_of(tile, sizes, index) == expected, (str(tile), sizes, index)
 
 
@@ -275,10 +275,12 @@ def test_tiles_of_xla(golden: Golden) -> None:
 def is_wrong(golden: Golden, m: IndexingMap, sizes: Sequence[int]) -> bool:
     """Return True if XLA's box of the first tile has not the elements that the tile needs."""
     first = [range(min(size, n)) for size, n in zip(sizes, extents(m), strict=True)]
-    start = needed(m, [range(1) for _ in sizes])  # at the runtime values of the first element
+    start = needed_elements(
+        m, [range(1) for _ in sizes]
+    )  # at the runtime values of the first element
     assert len(start) == 1
     runtime = min(start)[: len(m.runtime)]  # the offsets are s0 and s1
-    return set(product(*golden_box(golden, sizes, runtime))) != needed(m, first)
+    return set(product(*golden_box(golden, sizes, runtime))) != needed_elements(m, first)
 
 
 @pytest.mark.parametrize(("program", "operands"), [(UPDATE, 4), (GATHER, 2)])
@@ -290,7 +292,7 @@ def test_operands_of_xla(program: str, operands: int) -> None:
 def test_strides_of_xla(sizes: Point, strides: Point) -> None:
     tile = tile_of(map_of(SPLIT, 0))
     assert tile.satisfied_by(sizes)
-    at = named(tile.offsets.dims, [*sizes, *[0] * len(sizes)])
+    at = values_by_name(tile.offsets.dims, [*sizes, *[0] * len(sizes)])
     counts, own = values(tile.sizes, at), values(tile.strides, at)
     for count, stride, expected in zip(counts, own, strides, strict=True):
         assert stride == expected or count == 1
@@ -308,7 +310,7 @@ def test_tiles_that_xla_refuses_are_derived_for_the_sizes_of_boxes(name: str) ->
 
 def boxes_of_all_tiles(m: IndexingMap, sizes: Sequence[int]) -> list[Elements]:
     """The needed elements of every tile that needs any."""
-    return [each for _, own in tiles(sizes, extents(m)) if (each := needed(m, own))]
+    return [each for _, own in tiles(sizes, extents(m)) if (each := needed_elements(m, own))]
 
 
 SPLIT_ROWS = {

@@ -11,7 +11,7 @@ from hlo.ops.op import OPS
 from indexing import IndexingMap, Unknown, input_to_output, output_to_input, parse_map
 from indexing.tiling.symbolic.symbolic_tiles import SymbolicTile, symbolic_tile
 from tests.ops.samples import samples_of
-from tests.oracles import scaled
+from tests.oracles import scale
 from tests.tiling.symbolic.needed import Point, check_tiles, extents
 
 MAX_POINTS = 20_000
@@ -127,7 +127,7 @@ def test_tiles_of_every_op_have_exactly_the_needed_elements(opcode: str) -> None
     for sample in samples_of(opcode):
         for m, array in maps_of(sample.instruction):
             if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(array, default=1):
-                check(m, array, rounds=scaled(4))
+                check(m, array, rounds=scale(4))
 
 
 def test_sizes_at_runtime_variables_are_constrained_in_the_order_of_dimensions() -> None:
