@@ -60,4 +60,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", links.keep_returns, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", links.without_private)
     app.connect("autodoc-skip-member", links.is_skipped)
-    app.connect("missing-reference", links.resolved)
+    app.connect("missing-reference", links.resolve_reference)

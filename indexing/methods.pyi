@@ -68,7 +68,7 @@ from .maps.properties import is_surjective_onto as is_surjective_onto
 from .maps.regions.answers import OperandRegion as OperandRegion
 from .maps.regions.needed import region_at as region_at
 from .maps.regions.region import Region as Region
-from .maps.regions.selection import evaluated_at as evaluated_at
+from .maps.regions.selection import evaluate_at as evaluate_at
 from .maps.regions.selection import fix_variables as fix_variables
 from .maps.regions.selection import point_integers as point_integers
 from .maps.regions.selection import restrict_domain as restrict_domain

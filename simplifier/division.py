@@ -96,7 +96,7 @@ class Division:
         """
         folded = None
         if self.known.sums:
-            folded = self._folded_with(self.remainder, {})
+            folded = self._fold_with(self.remainder, {})
         if folded is None and self.halves:
             folded = self._with_negated_halves()  # an interval of the same width
         if folded is None and self.negative:
@@ -107,13 +107,13 @@ class Division:
         """Law 2 with ``−divisor / 2`` for each coefficient ``divisor / 2``."""
         divisor, remainder = self.divisor, self.remainder
         negated = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
-        return self._folded_with(negated, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
+        return self._fold_with(negated, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
 
     def _with_residues(self) -> Expr | None:
         """Law 2 with the non-negative residues of all coefficients."""
         divisor, remainder = self.divisor, self.remainder
         residues = {piece: c % divisor for piece, c in remainder.items()}
-        return self._folded_with(residues, {p: -1 for p, c in remainder.items() if c < 0})
+        return self._fold_with(residues, {p: -1 for p, c in remainder.items() if c < 0})
 
     def with_new_floor(self, remainder: Expr) -> Expr:
         """``constant + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
@@ -131,9 +131,7 @@ class Division:
             return Expr(rest.parts, rest.constant + self.constant) if self.constant else rest
         return self.sum(self.quotient, self.constant) + rest
 
-    def _folded_with(
-        self, remainder: dict[AtomLike, int], more: dict[AtomLike, int]
-    ) -> Expr | None:
+    def _fold_with(self, remainder: dict[AtomLike, int], more: dict[AtomLike, int]) -> Expr | None:
         """Law 2 with another `remainder`, and the quotient increased by `more`."""
         multiple = self._constant_floor(remainder, self.divisor)
         if multiple is None:

@@ -375,10 +375,10 @@ def spell_operators(text: str) -> str:
     >>> spell_operators("d0/2 + (d1 ceilDiv 4)")
     'd0 floordiv 2 + (d1 ceildiv 4)'
     """
-    return _SPELLING.sub(_spelled, text)
+    return _SPELLING.sub(_spell, text)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell(match: re.Match[str]) -> str:
     name = _SPELLINGS[match[0].strip()]
     return f" {name} " if "/" in match[0] else name
 

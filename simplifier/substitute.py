@@ -98,7 +98,7 @@ class PivotSubstitution(Substitution):
         pivot, sums = self._pivot, Expr({}, 0)
         if abs(self._coefficient) > 1:
             for floor, factor in list(expr.parts.items()):
-                moved = self._moved_into(floor) if isinstance(floor, Floor) else 0
+                moved = self._multiple_moved_into(floor) if isinstance(floor, Floor) else 0
                 if moved and isinstance(floor, Floor):
                     inside = add_multiple(floor.numerator, from_atom(pivot), moved * floor.divisor)
                     sums = add_multiple(sums, floor_div(self._sum(inside), floor.divisor), factor)
@@ -111,7 +111,7 @@ class PivotSubstitution(Substitution):
         rest_sum = add_multiple(super()._sum(Expr(rest, expr.constant)), sums)
         return add_multiple(rest_sum, self._value, factor)
 
-    def _moved_into(self, floor: Floor) -> int:
+    def _multiple_moved_into(self, floor: Floor) -> int:
         """Multiple of the pivot moved into a floor, to make its coefficient there a multiple."""
         count, size = floor.numerator.parts.get(self._pivot, 0), abs(self._coefficient)
         if count % size == 0 or gcd(floor.divisor, size) > 1:

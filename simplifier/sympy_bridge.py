@@ -110,7 +110,7 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
         case sympy.Rational():
             return constant(int(given.p)), constant(int(given.q))
         case sympy.Symbol() if given.name in names:
-            return _looked_up(given, as_expr(names[given.name])), _ONE
+            return _check_assumptions(given, as_expr(names[given.name])), _ONE
         case sympy.Symbol():
             raise ValueError(f"{given} is not one of the variables {list(names)}")
         case sympy.Add():
@@ -141,7 +141,7 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
     )
 
 
-def _looked_up(given: sympy.Symbol, value: Expr) -> Expr:
+def _check_assumptions(given: sympy.Symbol, value: Expr) -> Expr:
     """Return `value`; reject bounds that contradict the assumptions of the symbol `given`.
 
     SymPy's simplifications rely on the assumptions. Values near the bounds and zero are tested,

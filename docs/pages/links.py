@@ -37,7 +37,7 @@ class PlainNames(SphinxPostTransform):  # type: ignore[misc]  # it may not be in
                 node.replace_self(node.children[0])
 
 
-def resolved(app: Any, env: Any, node: Any, content: Any) -> Any:
+def resolve_reference(app: Any, env: Any, node: Any, content: Any) -> Any:
     """Return the link of a reference to Python, its text alone, or None for a warning.
 
     Names in backquotes that are not documented are code, not links.  So are exceptions, names of

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from docs.pages.related import related
+from docs.pages.related import related_pages
 
 ROOMS: Final = {
     "indexing": "The main queries and their answers",
@@ -86,7 +86,7 @@ def other_classes() -> dict[str, list[str]]:
     """Return the classes that annotations lead to, by room: values that users get, not make."""
     values = [value for names in public_names().values() for value in names.values()]
     result: dict[str, list[str]] = {room: [] for room in ROOMS}
-    for cls in related(values):
+    for cls in related_pages(values):
         rooms = [room for room in ROOMS if f"{cls.__module__}.".startswith(f"{room}.")]
         result[max(rooms, key=len)].append(f"{cls.__module__}.{cls.__qualname__}")
     return result

@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][\w.]*")
 _STRING: Final = re.compile(r"(['\"]).*?\1")
 
 
-def related(public: Iterable[Any]) -> list[type]:
+def related_pages(public: Iterable[Any]) -> list[type]:
     """Return the classes that annotations of `public` values name, and theirs in turn.
 
     >>> import indexing

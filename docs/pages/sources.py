@@ -96,7 +96,7 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
         text = _ROW.sub(lambda row: f"| [{row[2]}]{{#{row[1]}}} |", text)
     places = pages()
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace_link(match: re.Match[str]) -> str:
         file, mark, anchor = match["path"].partition("#")
         label = match["text"]
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
@@ -118,6 +118,6 @@ def markdown(text: str, path: str, copy: Callable[[str], None] = lambda _: None)
 
     parts, end = [], 0
     for block in _FENCED.finditer(text):
-        parts += [_LINK.sub(replaced, text[end : block.start()]), block[0]]
+        parts += [_LINK.sub(replace_link, text[end : block.start()]), block[0]]
         end = block.end()
-    return "".join([*parts, _LINK.sub(replaced, text[end:])])
+    return "".join([*parts, _LINK.sub(replace_link, text[end:])])

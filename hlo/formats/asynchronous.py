@@ -80,7 +80,7 @@ def resolve_short_form(parsed: ParsedInstruction, state: ParserState) -> ParsedI
             parsed = _with_callee(parsed)
         elif op:
             parsed = _with_computation(parsed, op, state)
-        return _called_once(parsed, state)
+        return _require_one_call(parsed, state)
     _check_step(parsed, op, step)
     return replace(parsed, opcode=f"async-{step}")
 
@@ -173,7 +173,7 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
     return computation
 
 
-def _called_once(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
+def _require_one_call(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
     """Return `parsed`; raise `HloError` if another start calls the same computation."""
     for computation in parsed.called:
         first = state.started.setdefault(computation.name, parsed.span)

@@ -172,14 +172,14 @@ def no_instruction(
         "an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position
     )
     if around is not None and error.span.start >= len(source.text):
-        error.notes = tuple(_unclosed(source, last, around))
+        error.notes = tuple(_open_brackets(source, last, around))
     elif around is not None and _COMPUTATION.match(source.text, error.span.start):
         place = source.span(around.start).place()
         error.notes = (f"the body of `{around.name}` at {place} is not closed before it",)
     return error
 
 
-def _unclosed(source: Source, last: Instruction | None, around: Computation) -> Iterator[str]:
+def _open_brackets(source: Source, last: Instruction | None, around: Computation) -> Iterator[str]:
     """Yield notes on the brackets that are open at the end of the text, innermost first."""
     for name, value in last.attributes.items() if last else ():
         if "\n" in value.text.strip():

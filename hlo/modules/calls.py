@@ -23,7 +23,7 @@ from hlo.text.source import HloError, Span
 from hlo.text.syntax import CALLEE_ATTRIBUTES
 
 
-def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
+def callees_of(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
     """Return the computations that each attribute of an instruction names."""
     called = iter(instruction.called_computations)
     callees: dict[str, tuple[Computation, ...]] = {}
@@ -40,7 +40,7 @@ def signature_errors(instruction: Instruction, op: Op) -> Iterator[HloError]:
     """Yield an error for each mismatched computation that an otherwise valid instruction calls."""
     if not op.signatures:
         return
-    called = called_by(instruction)
+    called = callees_of(instruction)
     shapes = [operand.shape for operand in instruction.operands]
     for method, attributes in op.signatures.items():
         pairs = [(name, c) for name in attributes for c in called.get(name, ())]

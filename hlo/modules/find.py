@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.patterns import (
     Pattern,
@@ -152,7 +152,7 @@ def _uses(value: Instruction, path: Path) -> Iterator[Instruction | tuple[Instru
     for user in value.users:
         for number, operand in enumerate(user.operands):
             if operand is value:
-                ends = _passed_on(user, number, path)
+                ends = _pass_on(user, number, path)
                 yield from (user,) if ends is None else ends
     if value.is_root:
         for caller in _callers(value.module).get(value.computation, ()):
@@ -161,7 +161,7 @@ def _uses(value: Instruction, path: Path) -> Iterator[Instruction | tuple[Instru
                 yield from _next_iteration(caller, path)
 
 
-def _passed_on(
+def _pass_on(
     user: Instruction, number: int, path: Path
 ) -> Iterable[tuple[Instruction, Path]] | None:
     """Return the values that are operand `number` of `user` unchanged; None if `user` reads it."""
@@ -217,7 +217,7 @@ def _callers(module: Module) -> dict[Computation, list[Instruction]]:
         callers: dict[Computation, list[Instruction]] = {}
         calling = any_of([by_opcode(Pattern(opcode)) for opcode in sorted(CALLING)])
         for instruction in matching(module.computations.values(), [calling]):
-            for attribute, called in called_by(instruction).items():
+            for attribute, called in callees_of(instruction).items():
                 for each in called if attribute != "condition" else ():
                     callers.setdefault(each, []).append(instruction)
         return callers

@@ -43,7 +43,7 @@ def run_recursive(outermost: Recursive[Result]) -> Result:
     return result
 
 
-def called_in(computation: Computation) -> Iterable[Computation]:
+def callees_in(computation: Computation) -> Iterable[Computation]:
     """Yield the computations that the instructions of a computation call."""
     return (called for i in computation.instructions for called in i.called_computations)
 
@@ -52,7 +52,7 @@ def bottom_up(
     computation: Computation,
     key: Hashable,
     make: Callable[[Computation], Result],
-    called: Callable[[Computation], Iterable[Computation]] = called_in,
+    called: Callable[[Computation], Iterable[Computation]] = callees_in,
 ) -> Result:
     """Return ``make(computation)``, memoised in the module; callees are made before callers.
 

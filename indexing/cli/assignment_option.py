@@ -64,7 +64,7 @@ def load_usage(module: Module, file: str | None) -> UsageReport | None:
     """
     from indexing.memory.buffers.usage_report import UsageReport
 
-    return _loaded(UsageReport, module, file)
+    return _load_dump(UsageReport, module, file)
 
 
 def load_assignment(module: Module, file: str | None) -> BufferAssignment | None:
@@ -75,10 +75,10 @@ def load_assignment(module: Module, file: str | None) -> BufferAssignment | None
     """
     from indexing.memory.buffers.assignment import BufferAssignment
 
-    return _loaded(BufferAssignment, module, file)
+    return _load_dump(BufferAssignment, module, file)
 
 
-def _loaded(kind: type[Dump], module: Module, file: str | None) -> Dump | None:
+def _load_dump(kind: type[Dump], module: Module, file: str | None) -> Dump | None:
     path = file or dumped_beside(module.filename, kind.ending)
     if path is None:
         return None

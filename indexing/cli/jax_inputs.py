@@ -104,7 +104,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
     context.meta.setdefault(_KEY, {})[parameter.name.removeprefix(_OPTION)] = value
 
 
-def _given(context: click.Context) -> Mapping[str, Any]:
+def _given_options(context: click.Context) -> Mapping[str, Any]:
     """Return the options for functions, by their names without the dashes."""
     given: Mapping[str, Any] = context.meta.get(_KEY, {})
     return given
@@ -127,38 +127,40 @@ def with_functions(command: click.Command) -> Callable[..., Any] | None:
     if callback is None or not names:
         return callback
 
-    def resolved(**arguments: Any) -> Any:
+    def resolve(**arguments: Any) -> Any:
         context = click.get_current_context()
         reporter_of(context).uses_cache = not is_fresh(context)
         _check_options(context, [arguments[name] for name in names])
         for name, kind in names.items():
             value = arguments[name]
             if isinstance(value, tuple):
-                arguments[name] = tuple(_resolved(context, each, kind) for each in value)
+                arguments[name] = tuple(_resolve_input(context, each, kind) for each in value)
             else:
-                arguments[name] = _resolved(context, value, kind)
+                arguments[name] = _resolve_input(context, value, kind)
         return callback(**arguments)
 
-    return resolved
+    return resolve
 
 
 def _check_options(context: click.Context, inputs: Sequence[str | Sequence[str]]) -> None:
     """Refuse options for functions of JAX where no input is one."""
     every = [name for each in inputs for name in ([each] if isinstance(each, str) else each)]
-    given = [name for name, value in _given(context).items() if value and name != "no_cache"]
+    given = [
+        name for name, value in _given_options(context).items() if value and name != "no_cache"
+    ]
     if given and not any(map(is_function, every)):
         option = given[0].replace("_", "-")
         raise click.UsageError(f"--{option} is for inputs that are functions of JAX: {FORM}")
 
 
-def _resolved(context: click.Context, name: str, kind: InputPath) -> str:
+def _resolve_input(context: click.Context, name: str, kind: InputPath) -> str:
     """Return the file or folder of an input."""
     if not is_function(name) or not kind.stage:
         return name
     source = named_function(context, name)
     stage = _stage(context, source, kind)
     dumped = "all" if kind.stage == "passes" else stage  # kernels are the step after the last pass
-    answer = compiled(context, source, dumped)
+    answer = compile_input(context, source, dumped)
     try:
         file = str(answer.of_stage(stage))
     except ValueError as error:
@@ -176,12 +178,12 @@ def compiled_files(context: click.Context) -> Mapping[str, CompilationRequest]:
 
 def is_fresh(context: click.Context) -> bool:
     """Return True if functions are to be compiled again."""
-    return bool(_given(context).get("no_cache"))
+    return bool(_given_options(context).get("no_cache"))
 
 
 def named_function(context: click.Context, name: str) -> FunctionInput:
     """Return the function that an input names, with the target of the command."""
-    return FunctionInput.parse(name, _given(context))
+    return FunctionInput.parse(name, _given_options(context))
 
 
 def _stage(context: click.Context, source: FunctionInput, kind: InputPath) -> str:
@@ -195,7 +197,7 @@ def _stage(context: click.Context, source: FunctionInput, kind: InputPath) -> st
             reads = f"this command reads the dumps of all {kind.stage}"
             raise click.UsageError(f"{source.text!r}: {reads}")
         return kind.stage
-    asked: str = _given(context).get("stage") or context.params.get("stage") or "all"
+    asked: str = _given_options(context).get("stage") or context.params.get("stage") or "all"
     if asked == "all":
         asked = "optimized" if source.target else "lowered"
     stage = source.stage or STAGE_OF_DUMP.get(asked, asked)
@@ -208,7 +210,7 @@ def _stage(context: click.Context, source: FunctionInput, kind: InputPath) -> st
     return stage
 
 
-def compiled(context: click.Context, source: FunctionInput, stage: str) -> Compiled:
+def compile_input(context: click.Context, source: FunctionInput, stage: str) -> Compiled:
     """Return what JAX and XLA make of a function; report errors.
 
     Raises:
@@ -237,7 +239,7 @@ def _request(context: click.Context, source: FunctionInput, stage: str) -> Compi
 
     target = source.target or ("" if stage == "lowered" else "cpu")
     return CompilationRequest(
-        source.function, _given(context).get("shapes") or "", None, target, stage
+        source.function, _given_options(context).get("shapes") or "", None, target, stage
     )
 
 

@@ -47,7 +47,7 @@ class MapQuestion:
 
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         """Print the maps of one part of a file."""
-        from indexing.maps.certificate import proofs, undecided
+        from indexing.maps.certificate import proofs, record_undecided
 
         request, before = self.request, proofs()
         for module in task.modules(reporter, lazy=request.selection.is_partial):
@@ -59,7 +59,7 @@ class MapQuestion:
             else:
                 share = share_of(every, task.index, task.count)
                 computations = [each for each in every if share.get(each)]
-            with undecided() as reporter.undecided:
+            with record_undecided() as reporter.undecided:
                 answer_all(reporter, module, computations, request, bar, share)
             if task.is_last:
                 note_matches(reporter, module, request.selection.conditions, request.is_one_file)

@@ -43,7 +43,7 @@ def with_values(words: list[str]) -> list[str]:
     return joined
 
 
-def stepped(
+def tile_entry(
     reporter: Reporter, module: Module, tile: tuple[int, ...], loops: dict[str, int]
 ) -> SteppedEntry:
     """Return the entry computation, tiled with loops; note what is executed whole."""

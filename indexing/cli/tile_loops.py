@@ -198,12 +198,14 @@ def chosen_loops(
 ) -> LoopAnswer | None:
     """Return the tiling of XLA, or the best ones for a device; report a device without rules."""
     if options.as_compiled:
-        return _compiled(reporter, subject, options)
+        return _tile_as_compiled(reporter, subject, options)
     assert options.device is not None
-    return _searched(reporter, subject, options.device, searched.limit, searched.accept)
+    return _search_tilings(reporter, subject, options.device, searched.limit, searched.accept)
 
 
-def _compiled(reporter: Reporter, subject: TileSubject, options: LoopOptions) -> LoopAnswer | None:
+def _tile_as_compiled(
+    reporter: Reporter, subject: TileSubject, options: LoopOptions
+) -> LoopAnswer | None:
     """Return the tiling of XLA; report a device or an output without one."""
     from indexing.tiling.loops.compiled_tilings import compiled_tiling
     from indexing.views.loop_tables import LoopAnswer
@@ -219,7 +221,7 @@ def _compiled(reporter: Reporter, subject: TileSubject, options: LoopOptions) ->
         return None
 
 
-def _searched(
+def _search_tilings(
     reporter: Reporter, subject: TileSubject, device: str, top: int | None, accept: str | None
 ) -> LoopAnswer | None:
     """Return the best tilings with loops; report a device that is not known."""

@@ -25,7 +25,7 @@ from indexing.codegen.stages import Repeat, Stage
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
@@ -90,7 +90,7 @@ def _reached_instructions(target: Instruction | Computation) -> list[Instruction
     if isinstance(target, Instruction):
         return [target]
     require_sound_parameters(target)
-    return needed_by([target.root])
+    return dependencies_of([target.root])
 
 
 def _nest(

@@ -7,7 +7,7 @@ from typing import Final
 
 from hlo.modules.module import Computation, Instruction
 from indexing.codegen.graph import Array
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.execution import random_inputs, run
 
 SCALAR_DRAWS: Final = 40
@@ -22,7 +22,7 @@ def may_hide_elements(instruction: Instruction) -> bool:
     """
     called = instruction.called_computations
     return bool(called) and all(
-        set(each.parameters) <= set(needed_by([result]))
+        set(each.parameters) <= set(dependencies_of([result]))
         for each in called
         for result in _results(each)
     )
@@ -48,7 +48,7 @@ def hides_parameters(computation: Computation) -> bool:
         (k, j)
         for j, result in enumerate(_results(computation))
         for k in range(len(parameters))
-        if parameters[k] in needed_by([result])
+        if parameters[k] in dependencies_of([result])
     }
     for seed in range(SCALAR_DRAWS):
         inputs, others = (

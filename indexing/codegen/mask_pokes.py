@@ -103,12 +103,12 @@ def _missing_read(
     every = frozenset(np.ndindex(*array.shape))
     for read, places in groups.items():
         others = sorted(every - read)
-        changed = _changed(trial, array, number, before, others, places)
+        changed = _find_change(trial, array, number, before, others, places)
         if changed is not None:
             alone = (
                 j
                 for j in others
-                if _changed(trial, array, number, before, [j], [changed]) is not None
+                if _find_change(trial, array, number, before, [j], [changed]) is not None
             )
             return case.missing_read(operand, changed, next(alone, others[0]), [set(read)])
     return None
@@ -123,7 +123,7 @@ def _elements(array: Array, random: np.random.Generator) -> Iterator[ElementInde
         yield tuple([int(random.integers(n)) for n in array.shape])
 
 
-def _changed(
+def _find_change(
     trial: Influence,
     array: Array,
     number: int,

@@ -155,7 +155,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
     for step in plan(entry):
         nests = _instruction_nests(step.instruction)
         if isinstance(nests, str):
-            remarks.append(f"`{step.instruction.name}` {_executed_by(step.instruction)}: {nests}")
+            remarks.append(f"`{step.instruction.name}` {_executor_of(step.instruction)}: {nests}")
         elif nests:
             _check_iterations(nests, tile, step.instruction)
             handler: Handler = partial(_run_nests, nests, tile)
@@ -209,7 +209,7 @@ def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     return _nests_of(instruction, instruction)
 
 
-def _executed_by(instruction: Instruction) -> str:
+def _executor_of(instruction: Instruction) -> str:
     """Return what executes an instruction without a nest: its kernel, if it has one."""
     has_kernel = isinstance(instruction.op, MappedOp | InlineOp)
     return "falls back to its kernel" if has_kernel else "is executed by the interpreter"

@@ -13,7 +13,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.constants import is_integral, literal
 from indexing.dataflow.copies import source_of
-from indexing.dataflow.evaluation import Evaluation, evaluated
+from indexing.dataflow.evaluation import Evaluation, evaluate_array
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.element import ConstantRule, OpaqueRule, element_of
 from indexing.ops.structured_ops import InlineOp, parameter_numbers
@@ -54,7 +54,7 @@ def evaluated_in_calls(array: ArrayRef, calls: int) -> np.ndarray[Any, Any] | No
     >>> print(evaluated_in_calls(inside, 0), evaluated_in_calls(inside, 1))
     None -3
     """
-    known = evaluated(array)
+    known = evaluate_array(array)
     if known is not None or not calls or array.calls:
         return known
     computation = array.instruction.computation

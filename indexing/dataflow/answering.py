@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
@@ -31,7 +31,9 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     answer = _to_operands(walk, instruction, output_id)
     if not walk.edges.options.assume:
         return answer
-    return _marked(answer, _to_operands(walk.without_assumptions, instruction, output_id), walk)
+    return _mark_assumptions(
+        answer, _to_operands(walk.without_assumptions, instruction, output_id), walk
+    )
 
 
 def _to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
@@ -80,13 +82,15 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
     answer = _to_parameters(walk, instruction, output_id)
     if not walk.edges.options.assume:
         return answer
-    return _marked(answer, _to_parameters(walk.without_assumptions, instruction, output_id), walk)
+    return _mark_assumptions(
+        answer, _to_parameters(walk.without_assumptions, instruction, output_id), walk
+    )
 
 
 def _to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     start = output_of(instruction, output_id)
     require_sound_parameters(instruction.computation)
-    walk.prepare(needed_by([instruction]), backward=True)
+    walk.prepare(dependencies_of([instruction]), backward=True)
     parameters, reached = instruction.computation.parameters, walk.to_only_parameter(start)
     return _parameter_answer(start, output_id, parameters, reached, _memoised_entries(walk))
 
@@ -97,7 +101,9 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     if not walk.edges.options.assume:
         return answers
     plain = _all_to_parameters(walk.without_assumptions, computation)
-    return (_marked(answer, other, walk) for answer, other in zip(answers, plain, strict=True))
+    return (
+        _mark_assumptions(answer, other, walk) for answer, other in zip(answers, plain, strict=True)
+    )
 
 
 def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -113,7 +119,7 @@ def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]
         yield _parameter_answer(start, output, tuple(needed), reached, entry_of)
 
 
-def _marked(answer: Answer, plain: Answer, walk: Walk) -> Answer:
+def _mark_assumptions(answer: Answer, plain: Answer, walk: Walk) -> Answer:
     """Return an answer whose maps need the assumptions of a walk where `plain` has others."""
     others: Iterable[Iterable[IndexingMap]] = plain.maps
     if plain.operands != answer.operands:  # those that are read

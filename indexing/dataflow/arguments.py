@@ -12,7 +12,7 @@ from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
-from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.evaluation import evaluate_array
 from indexing.dataflow.masks import decides
 from indexing.dataflow.scatter_batches import states_batch
 from indexing.maps.arrays import ArrayRef
@@ -85,7 +85,7 @@ def _is_masked(instruction: Instruction, calls: int) -> bool:
     return any(
         is_integral(each)
         and not _is_predicate_argument(each)
-        and evaluated(each) is None
+        and evaluate_array(each) is None
         and evaluated_in_calls(each, calls) is not None
         for each in deciders
     )

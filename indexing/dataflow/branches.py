@@ -50,7 +50,8 @@ def branch_edges(
             yield edge if is_known else edge.over_approximate(why_any_branch(conditional))
         return
     executed = [
-        _executed(conditional, values, op.selecting(number, len(branches))) for number in branches
+        _executed_maps(conditional, values, op.selecting(number, len(branches)))
+        for number in branches
     ]
     is_decided = sum(map(bool, executed)) == 1
     for edge in edges:
@@ -61,7 +62,7 @@ def branch_edges(
             yield edge
 
 
-def _executed(
+def _executed_maps(
     conditional: Instruction, values: ValueMaps, selecting: Iterable[Interval]
 ) -> tuple[IndexingMap, ...]:
     """Return maps without dimensions and results, whose domains are where a branch is executed."""
@@ -93,10 +94,10 @@ def _where_executed(
     parts = [
         replace(whole, runtime=part.runtime, constraints=part.constraints) for part in executed
     ]
-    yield from restricted(parts, backward, m)
+    yield from restrict_to_parts(parts, backward, m)
 
 
-def restricted(
+def restrict_to_parts(
     parts: Iterable[IndexingMap], backward: bool, m: IndexingMap
 ) -> Iterator[IndexingMap]:
     """Yield a map for each part of the result that needs the operand."""

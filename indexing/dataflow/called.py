@@ -53,18 +53,18 @@ def to_summarise(
         callee = pending.pop()
         if callee not in reached and callee not in known:
             reached[callee] = None
-            pending.extend(_called_in(callee[0], in_loops))
+            pending.extend(_callees_in(callee[0], in_loops))
     if len(reached) < 2:
         return list(reached)
     position = positions(next(iter(reached))[0].module)
     return sorted(reached, key=lambda callee: position[callee[0].name])
 
 
-def _called_in(computation: Computation, in_loops: bool) -> Collection[Callee]:
+def _callees_in(computation: Computation, in_loops: bool) -> Collection[Callee]:
     def list_called() -> tuple[Callee, ...]:
         return tuple(_callees_of(needed_by_root(computation), in_loops))
 
-    return computation.memoised((_called_in, in_loops), list_called)
+    return computation.memoised((_callees_in, in_loops), list_called)
 
 
 def _callees_of(instructions: Iterable[Instruction], in_loops: bool) -> Iterator[Callee]:

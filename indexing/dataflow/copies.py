@@ -17,7 +17,7 @@ MAX_TRACED: Final = 1 << 12
 twice, which call others twice, have exponentially many."""
 
 
-def forwarded_from(array: ArrayRef) -> ArrayRef:
+def origin_of_copy(array: ArrayRef) -> ArrayRef:
     """Return the array that `array` is identical to, through tuples, copies and calls.
 
     >>> import hlo, indexing

@@ -124,18 +124,18 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
 def _needed_instructions(source: Instruction) -> list[Instruction] | None:
     """Return the instructions that compute `source`, operands first; None if not computable."""
     needed: dict[Instruction, None] = {}
-    pending = [_forwarded(source)]
+    pending = [_forwarded_instruction(source)]
     while pending:
         instruction = pending.pop()
         if instruction is None or not _is_computable(instruction):
             return None
         if instruction not in needed:
             needed[instruction] = None
-            pending.extend(map(_forwarded, instruction.operands))
+            pending.extend(map(_forwarded_instruction, instruction.operands))
     return sorted(needed, key=lambda instruction: instruction.index)
 
 
-def _forwarded(instruction: Instruction) -> Instruction | None:
+def _forwarded_instruction(instruction: Instruction) -> Instruction | None:
     """Return the instruction whose only array an array is, such as an asynchronous copy's operand.
 
     None if the array is a leaf of a tuple that is not known.
@@ -182,7 +182,7 @@ def _value(
     op = instruction.op
     if isinstance(op, DeviceId):
         return np.asarray(op.of_device(devices, number), np.uint32)
-    operands = [values[_forwarded(operand)] for operand in instruction.operands]
+    operands = [values[_forwarded_instruction(operand)] for operand in instruction.operands]
     assert isinstance(op, MappedOp), "_is_computable accepts only mapped ops"
     with np.errstate(all="ignore"):
         return op.compute(operands, [o.shape for o in instruction.operands])

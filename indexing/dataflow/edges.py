@@ -16,7 +16,7 @@ from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaf_number
 from indexing.dataflow.arguments import arguments_decide
-from indexing.dataflow.copies import forwarded_from
+from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.op_edges import edge_of, graded_edge, routed_edges, unknown_edges
 from indexing.dataflow.refinement import (
@@ -383,7 +383,7 @@ def summaries_of(
     return Summaries(
         walk.read_summary if backward else walk.write_summary,
         backward,
-        forwarded_from,
+        origin_of_copy,
         scalar_value,
         partial(walk.loop_maps, backward=backward),
         restricts_branches,

@@ -44,7 +44,7 @@ _KINDS: Final = frozenset(["pred", "integral", "unsigned", "floating"])
 """The kinds of types that are evaluated."""
 
 
-def evaluated(array: ArrayRef) -> np.ndarray[Any, Any] | None:
+def evaluate_array(array: ArrayRef) -> np.ndarray[Any, Any] | None:
     """Return the elements of an array that depends on constants only, else None.
 
     >>> import hlo, indexing
@@ -58,7 +58,7 @@ def evaluated(array: ArrayRef) -> np.ndarray[Any, Any] | None:
     """
     module = array.instruction.module
     with module.lock:
-        known: Evaluation = module.memoised((evaluated,), Evaluation)
+        known: Evaluation = module.memoised((evaluate_array,), Evaluation)
         return known.value(array)
 
 
@@ -136,7 +136,7 @@ def _is_evaluated(array: ArrayRef) -> bool:
 
 def _is_computed_alike(array: ArrayRef, op: MappedOp, types: set[str], is_integer: bool) -> bool:
     """Return True if all implementations of an op on these types compute the same bits."""
-    called = _called(array.instruction)
+    called = _callee(array.instruction)
     if isinstance(op, Sort):
         return is_integer and _is_order(called, op.is_stable)
     if array.path:
@@ -229,7 +229,7 @@ def _applies_to_both(computation: Computation, first: int = 0) -> bool:
     ) == sorted(parameter.index for parameter in pair)
 
 
-def _called(instruction: Instruction) -> Computation | None:
+def _callee(instruction: Instruction) -> Computation | None:
     called = instruction.called_computations
     return called[0] if len(called) == 1 else None
 
@@ -239,14 +239,14 @@ def _compute(
 ) -> np.ndarray[Any, Any] | None:
     if source_of(array) is not None:
         return operands[0]
-    value = _computed(array.instruction, operands)
+    value = _compute_value(array.instruction, operands)
     if isinstance(value, tuple):
         value = value[array.path[0]]
     return value if isinstance(value, np.ndarray) else None
 
 
-def _computed(instruction: Instruction, operands: list[Any]) -> Any:
-    op, called = instruction.op, _called(instruction)
+def _compute_value(instruction: Instruction, operands: list[Any]) -> Any:
+    op, called = instruction.op, _callee(instruction)
     assert isinstance(op, MappedOp)
     try:
         with np.errstate(all="ignore"):
@@ -269,7 +269,7 @@ def _function(computation: Computation) -> Callable[..., Any]:
         for instruction in computation.instructions:
             if instruction not in values:
                 operands = [values[operand] for operand in instruction.operands]
-                values[instruction] = _computed(instruction, operands)
+                values[instruction] = _compute_value(instruction, operands)
         return values[computation.root]
 
     return apply

@@ -21,7 +21,7 @@ from hlo.modules.recursion import bottom_up
 from indexing.dataflow.answering import to_parameters
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.masks import decides_reads
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
@@ -87,7 +87,7 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
         return answer
     inside = copy.computations[computation.name][instruction.name]
     known = to_parameters(Walk(LocalEdges(options)), inside, answer.domain_id)
-    return _joined(answer, known, values)
+    return _join_answers(answer, known, values)
 
 
 def _is_to_parameters(answer: Answer) -> bool:
@@ -100,7 +100,7 @@ def _is_to_parameters(answer: Answer) -> bool:
 
 def _has_masked_loop(instruction: Instruction) -> bool:
     """Return True if masks may decide what an iteration of a loop reads."""
-    return any(map(_is_or_calls_masked_loop, needed_by([instruction])))
+    return any(map(_is_or_calls_masked_loop, dependencies_of([instruction])))
 
 
 def _is_or_calls_masked_loop(instruction: Instruction) -> bool:
@@ -113,7 +113,7 @@ def _calls_masked_loop(computation: Computation) -> bool:
     return bottom_up(
         computation,
         _calls_masked_loop,
-        lambda c: any(map(_is_or_calls_masked_loop, needed_by([c.root]))),
+        lambda c: any(map(_is_or_calls_masked_loop, dependencies_of([c.root]))),
     )
 
 
@@ -138,7 +138,7 @@ def _copy(computation: Computation, values: Values) -> Module | None:
     return parse(str(module).replace(own, "\n".join(lines)), module.filename)
 
 
-def _joined(answer: Answer, known: Answer, values: Values) -> Answer:
+def _join_answers(answer: Answer, known: Answer, values: Values) -> Answer:
     """Return an answer with the maps of another module, but for those of given parameters."""
     back = _Original(answer.instruction.computation.module)
     places = {parameter.name: k for k, parameter in enumerate(known.operands)}

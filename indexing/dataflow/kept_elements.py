@@ -35,7 +35,7 @@ def kept_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterabl
     Other edges are returned as they are.
     """
     edges = list(edges)
-    kept = None if all(edge.is_exact for edge in edges) else _kept(instruction, edges)
+    kept = None if all(edge.is_exact for edge in edges) else _kept_maps(instruction, edges)
     if kept is None:
         return edges
     return [
@@ -45,7 +45,9 @@ def kept_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterabl
     ]
 
 
-def _kept(instruction: Instruction, edges: Iterable[AccessEdge]) -> tuple[IndexingMap, ...] | None:
+def _kept_maps(
+    instruction: Instruction, edges: Iterable[AccessEdge]
+) -> tuple[IndexingMap, ...] | None:
     """Return the maps to the kept elements; None if they are not known."""
     shape, updated = instruction.shape, [edge for edge in edges if edge.operand == 2]
     if not isinstance(shape, Shape) or len(instruction.operands) != 3 or not updated:
@@ -83,7 +85,7 @@ def _is_kept(hit: IndexingMap, scatter: Instruction) -> bool:
 
 def _complement(shape: Shape, hits: Sequence[IndexingMap]) -> tuple[IndexingMap, ...] | None:
     """Return disjoint parts of the identity outside of the domains of maps; None if too many."""
-    shared, runtime = share_runtime([_widened(hit, shape) for hit in hits])
+    shared, runtime = share_runtime([_widen_piece(hit, shape) for hit in hits])
     variables = dims(shape)
     whole = IndexingMap.of(variables, [d.as_expr() for d in variables])
     kept = [replace(whole, runtime=runtime)]
@@ -101,7 +103,7 @@ def _complement(shape: Shape, hits: Sequence[IndexingMap]) -> tuple[IndexingMap,
     return tuple(joined) if len(joined) <= MAX_KEPT else None
 
 
-def _widened(hit: IndexingMap, shape: Shape) -> IndexingMap:
+def _widen_piece(hit: IndexingMap, shape: Shape) -> IndexingMap:
     """Return a piece whose bounds of variables are constraints, after the others."""
     runtime = [
         replace(rt, variable=Variable(rt.name, *(rt.clamp or rt.variable.bounds)))

@@ -159,7 +159,7 @@ class _MaskSearch:
     def _zero_of(self, array: ArrayRef, depth: int) -> Parts | None:
         copied = _step(array)
         if copied is not None:
-            return _pulled(copied, self.zero(copied[0], depth))
+            return _pull_parts(copied, self.zero(copied[0], depth))
         operands = _operands(array)
         match _function(array):
             case np.multiply:
@@ -181,38 +181,38 @@ class _MaskSearch:
         if depth > MAX_DEPTH:
             return None
         if copied is not None:
-            return _pulled(copied, self._underflow(copied[0], depth + 1))
+            return _pull_parts(copied, self._underflow(copied[0], depth + 1))
         if _function(array) is np.subtract:
             scores, maximum = _operands(array)
-            masked = self._masked(scores, depth + 1)
+            masked = self._mask_of_scores(scores, depth + 1)
             if masked is None or masked.is_infinite or _is_row_maximum(maximum, scores, masked):
                 return masked and masked.parts
             return None
-        masked = self._masked(array, depth + 1)
+        masked = self._mask_of_scores(array, depth + 1)
         return masked and masked.parts
 
-    def _masked(self, array: ArrayRef, depth: int) -> Masked | None:
+    def _mask_of_scores(self, array: ArrayRef, depth: int) -> Masked | None:
         """Return the mask of scores, or None."""
         copied = _step(array)
         if depth > MAX_DEPTH:
             return None
         if copied is not None:
-            masked = self._masked(copied[0], depth + 1)
-            parts = masked and _pulled(copied, masked.parts)
+            masked = self._mask_of_scores(copied[0], depth + 1)
+            parts = masked and _pull_parts(copied, masked.parts)
             return None if masked is None or parts is None else masked._replace(parts=parts)
         if _is_conversion(array):
-            return self._masked(_operands(array)[0], depth + 1)
+            return self._mask_of_scores(_operands(array)[0], depth + 1)
         if _function(array) is np.add:
-            either = [self._masked(operand, depth + 1) for operand in _operands(array)]
+            either = [self._mask_of_scores(operand, depth + 1) for operand in _operands(array)]
             return next((each for each in either if each and each.is_infinite), None)
-        return self._selected(array, depth) if _function(array) is np.where else None
+        return self._mask_of_select(array, depth) if _function(array) is np.where else None
 
-    def _selected(self, array: ArrayRef, depth: int) -> Masked | None:
+    def _mask_of_select(self, array: ArrayRef, depth: int) -> Masked | None:
         """Return the mask of scores that a select replaces by -inf or the least number, or None."""
         for kept, fill, parts in _choices(array):
             value = _splat(fill)
             if value is not None and value <= _least(array):
-                masked = self._masked(kept, depth + 1)
+                masked = self._mask_of_scores(kept, depth + 1)
                 both = _both(parts, masked and masked.parts)
                 is_infinite = value == -np.inf and (masked is None or masked.is_infinite)
                 return None if both is None else Masked(both, is_infinite)
@@ -241,7 +241,7 @@ def _step(array: ArrayRef) -> _Step | None:
     return ArrayRef(operand, (), array.calls), read
 
 
-def _pulled(step: _Step, parts: Parts | None) -> Parts | None:
+def _pull_parts(step: _Step, parts: Parts | None) -> Parts | None:
     """Return the parts of a copy from those of its source."""
     read = step[1]
     if parts is None or read is None:
@@ -267,11 +267,11 @@ def _choices(array: ArrayRef) -> Iterator[tuple[ArrayRef, ArrayRef, Parts]]:
     for side in (1, 2):
         parts = limits.get(side)
         if parts is not None:
-            named = tuple([new for part in parts for new in _named(part, array)])
+            named = tuple([new for part in parts for new in _name_pieces(part, array)])
             yield operands[side], operands[3 - side], named
 
 
-def _named(part: IndexingMap, array: ArrayRef) -> Iterator[IndexingMap]:
+def _name_pieces(part: IndexingMap, array: ArrayRef) -> Iterator[IndexingMap]:
     """Yield the pieces of a part with mask values that the callers of a computation name."""
     runtime = []
     for rt in part.runtime:

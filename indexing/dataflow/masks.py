@@ -25,7 +25,7 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import calls_of
 from indexing.dataflow.copies import is_function
 from indexing.dataflow.equal_elements import of_two_integers, where_different
-from indexing.dataflow.needed import dependent_on_parameters, needed_by
+from indexing.dataflow.needed import dependencies_of, dependent_on_parameters
 from indexing.dataflow.repeated_reads import repeats_decider
 from indexing.dataflow.runtime import fold_runtime
 from indexing.dataflow.value_pieces import Surroundings, ValueMaps
@@ -296,7 +296,7 @@ def decides_reads(computation: Computation) -> bool:
         decides_reads,
         lambda c: any(
             decides(inner) or any(map(decides_reads, inner.called_computations))
-            for inner in needed_by([c.root])
+            for inner in dependencies_of([c.root])
         ),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from hlo.modules.module import Computation, Instruction
 
 
-def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
+def dependencies_of(roots: Iterable[Instruction]) -> list[Instruction]:
     """Return `roots` and the instructions that they depend on, in text order.
 
     >>> import hlo

@@ -21,7 +21,7 @@ from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
 from indexing.dataflow import answering
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
@@ -266,6 +266,6 @@ def _groups(
     walk.prepare([instruction], backward=True)
     if isinstance(instruction.op, InlineOp):
         start = start._replace(instruction=instruction.called_computations[0].root)
-    walk.prepare(needed_by([start.instruction]), backward=True)
+    walk.prepare(dependencies_of([start.instruction]), backward=True)
     reached = walk.backward(start)
     return {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}

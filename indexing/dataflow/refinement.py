@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
-from indexing.dataflow.branches import branch_edges, restricted
+from indexing.dataflow.branches import branch_edges, restrict_to_parts
 from indexing.dataflow.kept_elements import kept_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
@@ -91,7 +91,7 @@ def _restricted_edges(
         if parts is not None:
             if not parts:
                 continue
-            edge = edge.change_maps(partial(restricted, parts, backward))
+            edge = edge.change_maps(partial(restrict_to_parts, parts, backward))
         if any(m.runtime for m in edge.maps):
             edge = edge.change_maps(lambda m: _fold(m, instruction, around))
         yield edge

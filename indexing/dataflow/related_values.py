@@ -83,7 +83,7 @@ def _cases(array: ArrayRef, clamp: Interval | None) -> Iterator[_Case]:
     """Yield the cases of the elements of an array that depends on other values; none if unknown."""
     for value in named_values(array) or ():
         (number,) = value.results
-        runtime = tuple([_renamed(rt, k) for k, rt in enumerate(value.runtime)])
+        runtime = tuple([_rename_variable(rt, k) for k, rt in enumerate(value.runtime)])
         pairs = zip(value.runtime, runtime, strict=True)
         swap = Substitution({old.variable: new.expr for old, new in pairs})
         own = [Constraint(swap(c.expr), c.lower, c.upper) for c in value.constraints]
@@ -92,7 +92,7 @@ def _cases(array: ArrayRef, clamp: Interval | None) -> Iterator[_Case]:
             yield _Case(value.dims, runtime, swap(clamped), (*own, *where))
 
 
-def _renamed(rt: RuntimeVariable, number: int) -> RuntimeVariable:
+def _rename_variable(rt: RuntimeVariable, number: int) -> RuntimeVariable:
     """Return a runtime variable whose name no map has."""
     return rt.substituted(lambda index: index, rt.variable.renamed(f"value{number}"))
 

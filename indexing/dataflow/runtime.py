@@ -96,7 +96,7 @@ def _fold_at(
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=(*rt.iterations, *index))
         traced = replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
-        yield _narrowed(traced, rt)
+        yield _narrow_piece(traced, rt)
         return
     for value, conditions in cases:
         swap = Substitution({rt.variable: value})
@@ -133,7 +133,7 @@ def _cases(
     return cases if values else None, merged_runtime(values or ())
 
 
-def _narrowed(piece: IndexingMap, rt: RuntimeVariable) -> IndexingMap:
+def _narrow_piece(piece: IndexingMap, rt: RuntimeVariable) -> IndexingMap:
     """Return a piece whose runtime scalar `rt` has only the values that it can have.
 
     They are in an interval, and may have one remainder, as ``2 * pos`` is even.
@@ -216,7 +216,7 @@ def copied_elements(
     """Yield each element that the element at `index` of `array` is a copy of, nearest first."""
     steps = 0
     while steps < MAX_TRACED:
-        copied = None if fault_of(array.instruction) else _copied_from(array, index)
+        copied = None if fault_of(array.instruction) else _copy_source(array, index)
         if copied is None:
             return
         array, index = copied
@@ -224,7 +224,7 @@ def copied_elements(
         yield copied
 
 
-def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
+def _copy_source(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
     """Return the source of one copy, or None if the instruction computes the element."""
     forwarded = source_of(array)
     if forwarded is not None:

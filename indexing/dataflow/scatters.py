@@ -50,7 +50,7 @@ def scatter_edges(
         calls: the number of calls around the computation whose arguments count.
     """
     known = instruction.module.memoised(
-        (scatter_edges, instruction, calls), lambda: _known(instruction, calls)
+        (scatter_edges, instruction, calls), lambda: _known_scatter(instruction, calls)
     )
     if known is None:
         return edges
@@ -63,7 +63,7 @@ def scatter_edges(
     ]
 
 
-def _known(instruction: Instruction, calls: int) -> KnownScatter | None:
+def _known_scatter(instruction: Instruction, calls: int) -> KnownScatter | None:
     """Return the updates of a scatter of one array that replace elements.
 
     None if the indices are unknown, or if an element has several updates.
@@ -90,7 +90,7 @@ def _known(instruction: Instruction, calls: int) -> KnownScatter | None:
     kept, updated = table_maps((count == 0).astype(np.int64)), table_maps(number)
     if kept is None or updated is None:
         return None
-    return KnownScatter(tuple(_kept(kept)), tuple(_updated(updated, updates)))
+    return KnownScatter(tuple(_kept_elements(kept)), tuple(_updated_elements(updated, updates)))
 
 
 def replaces(instruction: Instruction) -> bool:
@@ -99,7 +99,7 @@ def replaces(instruction: Instruction) -> bool:
     return called.root is called.parameters[1]
 
 
-def _kept(maps: Maps) -> Iterator[IndexingMap]:
+def _kept_elements(maps: Maps) -> Iterator[IndexingMap]:
     """Yield the identity where a table is 1."""
     for m in maps:
         where = m.with_constraints([Constraint(m.results[0], 1, 1)]).simplify()
@@ -107,7 +107,7 @@ def _kept(maps: Maps) -> Iterator[IndexingMap]:
             yield replace(where, results=tuple([d.as_expr() for d in where.dims]))
 
 
-def _updated(maps: Maps, updates: Shape) -> Iterator[IndexingMap]:
+def _updated_elements(maps: Maps, updates: Shape) -> Iterator[IndexingMap]:
     """Yield the maps to the updates whose numbers a table has, where it is not negative."""
     for m in maps:
         where = m.with_constraints([Constraint(m.results[0], 0, updates.size - 1)])

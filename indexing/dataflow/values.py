@@ -20,7 +20,7 @@ from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
-from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.evaluation import evaluate_array
 from indexing.dataflow.small_reductions import reduced_elements, reduction_rule
 from indexing.dataflow.soundness import fault_of
 from indexing.dataflow.tables import table_maps
@@ -203,7 +203,7 @@ def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
         return None
     forwarded = source_of(array)
     value = memo[forwarded] if forwarded is not None else _computed_value(array, shape, memo)
-    return _named(array, shape) if value is None and memo.names_unknown else value
+    return _named_elements(array, shape) if value is None and memo.names_unknown else value
 
 
 def _computed_value(array: ArrayRef, shape: Shape, memo: _Values) -> ValueMaps | None:
@@ -216,7 +216,7 @@ def _computed_value(array: ArrayRef, shape: Shape, memo: _Values) -> ValueMaps |
         if None not in wrapped and 0 < len(parts) <= MAX_CASES:
             return tuple(join_pieces(shape, parts))
         memo.wrapping.add(array)
-    table = evaluated(array)
+    table = evaluate_array(array)
     return None if table is None else table_maps(_integers(table))
 
 
@@ -226,7 +226,7 @@ def _integers(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return table.astype(object if is_wide else np.int64)
 
 
-def _named(array: ArrayRef, shape: Shape) -> ValueMaps | None:
+def _named_elements(array: ArrayRef, shape: Shape) -> ValueMaps | None:
     """Return the elements of an array as runtime variables."""
     limits = range_of(shape.element_type)
     if limits is None or limits[1] - limits[0] >= 1 << MAX_BITS or array.path or array.loops:
@@ -337,7 +337,7 @@ def _combinations(
         return None
     result_maps: list[IndexingMap] = []
     for combination in product(*choices):
-        combined = _combined(combination, rule)
+        combined = _combine_pieces(combination, rule)
         if combined is None or len(result_maps) > MAX_CASES:
             return None
         simplified = [memo.simplify(piece) for piece in combined]
@@ -351,7 +351,7 @@ def _arithmetic(instruction: Instruction) -> IntegerRule | None:
     return (reduction_rule if is_reduced else integer_rule)(instruction)
 
 
-def _combined(pieces: Sequence[IndexingMap], rule: IntegerRule) -> list[IndexingMap] | None:
+def _combine_pieces(pieces: Sequence[IndexingMap], rule: IntegerRule) -> list[IndexingMap] | None:
     """Return the values of a function of one piece of each operand, by cases."""
     pieces, runtime = share_runtime(pieces)
     cases = rule([piece.results[0] for piece in pieces])

@@ -18,7 +18,7 @@ from indexing.dataflow.called import Callee, to_summarise
 from indexing.dataflow.compositions import Compositions, PairBudget
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.iteration import ENDLESS, Iteration
-from indexing.dataflow.needed import dependent_on_parameters, needed_by
+from indexing.dataflow.needed import dependencies_of, dependent_on_parameters
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.summaries import memoised_summary, shared_summary
 from indexing.dataflow.users_first import UsersFirst
@@ -352,17 +352,17 @@ class Walk:
             body, condition = iteration.body, iteration.condition
             edges = self.edges.without_runtime_masks
 
-            def unmasked(computation: Computation, path: Path) -> MapsByLeaf:
+            def maps_without_masks(computation: Computation, path: Path) -> MapsByLeaf:
                 plain = Walk(edges.inside(None))
-                plain.prepare(needed_by([computation.root]), backward=True)
+                plain.prepare(dependencies_of([computation.root]), backward=True)
                 walk = plain if computation is condition else Walk(edges.inside(iteration))
                 return walk.read_summary(computation, path)
 
             if iteration.most == ENDLESS:
-                return LoopReads(iteration, self.edges, unmasked, unmasked)
-            Walk(self.edges.inside(None)).prepare(needed_by([body.root]), backward=True)
+                return LoopReads(iteration, self.edges, maps_without_masks, maps_without_masks)
+            Walk(self.edges.inside(None)).prepare(dependencies_of([body.root]), backward=True)
             masked = Walk(self.edges.inside(iteration)).read_summary
-            return LoopReads(iteration, self.edges, masked, unmasked)
+            return LoopReads(iteration, self.edges, masked, maps_without_masks)
 
         return loop.module.memoised((self, loop), make_reads)
 

@@ -23,7 +23,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
 from indexing.maps.regions.boxes import Box, progression
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.selection import Index, expand_ellipsis, restricted_to, with_value
+from indexing.maps.regions.selection import Index, expand_ellipsis, restrict_to, with_value
 from simplifier.unknown import Unknown
 
 MAX_ARRAYS: Final = 6
@@ -243,7 +243,7 @@ class AnswerPicture:
     def _restrict_to_tile(self, m: IndexingMap) -> IndexingMap:
         """Return a map on the tile, with the values of its range variables."""
         for v, at in zip(m.dims, expand_ellipsis(self.point, m), strict=True):
-            m = restricted_to(m, v, at if isinstance(at, slice) else slice(at, at + 1))
+            m = restrict_to(m, v, at if isinstance(at, slice) else slice(at, at + 1))
         for v in m.ranges:
             if v.name in self.values:
                 m = with_value(m, v, int(self.values[v.name]))

@@ -87,7 +87,7 @@ def _bars(known: list[InstructionTraffic], top: int) -> BarChart:
     notes = ["bytes of all executions, each element once in an execution"]
     if any(each.executions.number is None for each in known[:top]):
         notes.append("each: bytes of one execution, whose number is not known")
-    shown = [_moved(each) for each in known[:top]]
+    shown = [_traffic_of_all_spaces(each) for each in known[:top]]
     if any(moved.stored.grade == "may" for moved in shown):
         notes.append("<=: upper bounds, from `may` maps")
     if len(known) > top:
@@ -100,7 +100,7 @@ def _bars(known: list[InstructionTraffic], top: int) -> BarChart:
 
 
 def _bar(each: InstructionTraffic, total: int) -> DrawnBar:
-    times, moved = each.executions.number, _moved(each)
+    times, moved = each.executions.number, _traffic_of_all_spaces(each)
     factor = 1 if times is None else times
     share = f", {100 * _bytes_moved(each) / total:.0f} %" if total else ""
     figures = [(moved.read, _READ, "read"), (moved.written, _WRITTEN, "written")]
@@ -124,10 +124,10 @@ def _bar(each: InstructionTraffic, total: int) -> DrawnBar:
 def _bytes_moved(each: InstructionTraffic) -> int:
     """The stored bytes of all executions; of one if their number is not known."""
     times = each.executions.number
-    return _moved(each).stored.number * (1 if times is None else times)
+    return _traffic_of_all_spaces(each).stored.number * (1 if times is None else times)
 
 
-def _moved(each: InstructionTraffic) -> SpaceTraffic:
+def _traffic_of_all_spaces(each: InstructionTraffic) -> SpaceTraffic:
     """The traffic with all memory spaces of an instruction whose bytes are known."""
     moved = each.all_spaces
     assert not isinstance(moved, Unknown)

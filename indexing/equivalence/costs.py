@@ -129,7 +129,7 @@ class _Side:
         for each in traffic(module).ranked:
             moved[each.instruction] = _bytes_moved(each)
             rows[each.instruction] = each.instruction
-            for inner in _fused(each.instruction):
+            for inner in _fused_instructions(each.instruction):
                 rows.setdefault(inner, each.instruction)
         profile = memory_profile(module)
         held: dict[Instruction, int] = defaultdict(int)
@@ -146,7 +146,7 @@ def _bytes_moved(row: InstructionTraffic) -> int:
     return TotalBounds.of(amount.number, row.executions).lower
 
 
-def _fused(instruction: Instruction) -> list[Instruction]:
+def _fused_instructions(instruction: Instruction) -> list[Instruction]:
     """Return the instructions inside a fusion, and in what it calls."""
     inside: list[Instruction] = []
     pending: list[Computation] = []

@@ -23,7 +23,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.called import callees
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.walk import Walk
 from indexing.equivalence.pairing import Pair, Side
@@ -58,7 +58,7 @@ class PathCounts:
         self.side = side
         self.walk = Walk(LocalEdges(Options(exact=True, keep_multiplicity=True)))
         self.summaries: dict[tuple[Computation, Path], PathsByArray | Unknown] = {}
-        needed = needed_by([side.root])
+        needed = dependencies_of([side.root])
         require_sound(needed)
         computations, instructions = _inlined_computations(needed)
         self.unknown = first_unknown(*map(_uncounted_op, instructions))
@@ -144,7 +144,7 @@ def _inlined_computations(
     for computation in reversed(callees(instructions)):
         if computation in called:
             computations.append(computation)
-            inner = needed_by([computation.root])
+            inner = dependencies_of([computation.root])
             instructions.extend(inner)
             called.update(
                 c for i in inner if isinstance(i.op, InlineOp) for c in i.called_computations

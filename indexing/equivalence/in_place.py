@@ -18,7 +18,7 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.queries import output_to_input, to_parameters
 from indexing.dataflow.runtime import fold_runtime
 from indexing.equivalence.verdicts import Differs, ElementIndex, Proved, Undecided
@@ -242,7 +242,7 @@ def _reads_base(instruction: Instruction, update: Instruction, number: int, base
     """
     operand = update.operands[number]
     if update is not instruction:
-        return base.instruction in needed_by([operand])
+        return base.instruction in dependencies_of([operand])
     return viewed_array(ArrayRef(operand)) == viewed_array(base)
 
 

@@ -64,7 +64,7 @@ class Linker:
                 self._link_constant(source, users.get(source, ()))
         for source in self.sources:  # operands first
             if source not in self.linked and _only_moves(source):
-                self._link_as(source, _moved_from(source), "movement")
+                self._link_as(source, _sources_of_moves(source), "movement")
         for source in reversed(self.sources):  # users first
             if source not in self.linked:
                 self._link_as(source, users.get(source, ()), "user")
@@ -186,7 +186,7 @@ def _users(instructions: Sequence[Instruction]) -> dict[Instruction, list[Instru
     return users
 
 
-def _moved_from(instruction: Instruction) -> Iterator[Instruction]:
+def _sources_of_moves(instruction: Instruction) -> Iterator[Instruction]:
     """Yield the operands whose values an instruction moves, outside of a called computation."""
     yield from instruction.operands
     if isinstance(instruction.op, InlineOp):

@@ -123,7 +123,7 @@ class _AssignedPairs:
     def checked(self, assignment: BufferAssignment) -> Overlaps:
         """Return the pairs, with those that are not safe."""
         items = list(self._items(assignment))
-        faults, undecided = list(self._moved()), list[Overlap]()
+        faults, undecided = list(self._moved_contents()), list[Overlap]()
         pairs = in_part = len(faults)
         for first, second in _overlapping(items):
             if (verdict := self._verdict(first, second)) is None:
@@ -153,7 +153,7 @@ class _AssignedPairs:
         followed = set()
         for value in self.lives.values:
             key = _key(value.array)
-            if key not in assigned and (inner := _wrapped(value.array)) is not None:
+            if key not in assigned and (inner := _wrapped_array(value.array)) is not None:
                 key = _key(inner)
             followed.add(key)
             place = assigned.get(key, self.places.get(value))
@@ -166,9 +166,9 @@ class _AssignedPairs:
             text = "{" + ",".join(map(str, path)) + "}" if path else ""
             yield _Item(assigned[name, path], None, f"{name}{text}")
 
-    def _moved(self) -> Iterator[Overlap]:
+    def _moved_contents(self) -> Iterator[Overlap]:
         """Yield contents that are taken from another place: by loops, conditionals and joins."""
-        for value, taken in self._taken():
+        for value, taken in self._taken_contents():
             own, other = self.places.get(value), self.places.get(taken)
             is_join = taken.origin == "written"  # of slices, which are parts of the whole
             if own is None or other is None or own == other or (is_join and own.overlaps(other)):
@@ -178,7 +178,7 @@ class _AssignedPairs:
             hazard = Hazard(0, (), reason, "values", reader=taken.array.instruction)
             yield Overlap(names, (own, other), hazard, taken.array.instruction)
 
-    def _taken(self) -> Iterator[tuple[Value, Value]]:
+    def _taken_contents(self) -> Iterator[tuple[Value, Value]]:
         """Yield the values whose contents others take."""
         joined = {
             value.first: value
@@ -218,7 +218,7 @@ def _key(array: ArrayRef) -> tuple[str, Path]:
     return array.instruction.name, array.path
 
 
-def _wrapped(array: ArrayRef) -> ArrayRef | None:
+def _wrapped_array(array: ArrayRef) -> ArrayRef | None:
     """Return the array of a wrapped computation that is a leaf of an asynchronous start."""
     called = array.instruction.called_computations
     if len(called) != 1 or not array.path:

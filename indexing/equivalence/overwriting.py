@@ -74,7 +74,7 @@ class Overwriting:
         earlier, later = sorted(pair, key=written_order)
         if later.origin != "written":
             return None
-        known = [self._decided(read, later) for read in earlier.reads]
+        known = [self._decide(read, later) for read in earlier.reads]
         if any(isinstance(each, Differs) for each in known):
             return None
         verdicts = list(self._reads(earlier, later))
@@ -88,7 +88,7 @@ class Overwriting:
             return unclear[0]
         return Proved("values") if known.count(None) == len(known) else None
 
-    def _decided(self, read: ReadStep, writer: Value) -> Verdict | None:
+    def _decide(self, read: ReadStep, writer: Value) -> Verdict | None:
         """Return the verdict on a result in the memory of what is read in the same step."""
         if read.step != writer.first or read.operand is None:
             return None
@@ -139,7 +139,7 @@ class Overwriting:
         """Yield the verdict on an instruction that reads one value and writes the other."""
         instruction, path = writer.array.instruction, writer.array.path
         assert read.operand is not None
-        if self._decided(read, writer) is not None:
+        if self._decide(read, writer) is not None:
             return
         shape = instruction.operands[read.operand].shape
         if not isinstance(shape, Shape):
@@ -148,7 +148,7 @@ class Overwriting:
         written = Written(writer.shape, shape, self.places[writer].first - self.places[value].first)
         verdict = decide_written(instruction, read.operand, path, written)
         if isinstance(verdict, Differs):
-            verdict = _weakened(verdict, writer)
+            verdict = _weaken(verdict, writer)
         yield verdict
 
     def _later(self, read: ReadStep, value: Value, writer: Value) -> Iterator[Verdict]:
@@ -166,7 +166,7 @@ class Overwriting:
             reason = f"`{reader.name}` reads `{array_name(value.array)}` later: {element.reason}"
             yield Undecided(reason, reader)
         elif element is not None:
-            yield _weakened(_element_hazard(element, reader, value, writer), writer)
+            yield _weaken(_element_hazard(element, reader, value, writer), writer)
 
     def _overwritten(
         self, reader: str, value: Value, writer: Value, instruction: Instruction | None = None
@@ -174,7 +174,7 @@ class Overwriting:
         """Return the verdict on a read of a whole value after it is overwritten."""
         by = writer.array.instruction
         reason = f"{reader} reads `{array_name(value.array)}` after `{by.name}` wrote to its memory"
-        return _weakened(Hazard(0, (), reason, "values", reader=instruction or by), writer)
+        return _weaken(Hazard(0, (), reason, "values", reader=instruction or by), writer)
 
 
 def _element_hazard(
@@ -195,7 +195,7 @@ def _element_hazard(
     )
 
 
-def _weakened(hazard: Differs, writer: Value) -> Differs | Undecided:
+def _weaken(hazard: Differs, writer: Value) -> Differs | Undecided:
     """Return a hazard as undecided if the instruction may write elsewhere: an update."""
     instruction, path = writer.array.instruction, writer.array.path
     if inner_update(instruction, path) is None:

@@ -19,7 +19,7 @@ from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.equivalence.pairing import pair_of
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.maps.answers import Unknown
@@ -178,7 +178,7 @@ def _are_independent(roots: Sequence[Instruction], cuts: Collection[str]) -> boo
         return False
     for inputs in read:
         for name, instruction in inputs.items():
-            needed = {_label(each, cuts) for each in needed_by([instruction])}
+            needed = {_label(each, cuts) for each in dependencies_of([instruction])}
             if not needed.isdisjoint(set(inputs) - {name}):
                 return False
     return True
@@ -295,4 +295,4 @@ def _called_computations(body: Sequence[Instruction]) -> list[Computation]:
 
 
 def _count(module: Module) -> int:
-    return sum(i.opcode != "parameter" for i in needed_by([module.entry.root]))
+    return sum(i.opcode != "parameter" for i in dependencies_of([module.entry.root]))

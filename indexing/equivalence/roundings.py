@@ -35,7 +35,7 @@ SHOWN: Final = "executions in f64 agree"
 WidePairing = Callable[[Module, Module], Runs | None]
 
 
-def widened(module: Module) -> Module | None:
+def widen_floats(module: Module) -> Module | None:
     """Return a module with f64 in place of narrower floats; None if it has no such form.
 
     >>> wide = widened(parse("ENTRY e { p = bf16[2] parameter(0)  ROOT c = f32[2] convert(p) }"))
@@ -57,7 +57,7 @@ def computes_narrow(*modules: Module) -> bool:
 
 def wide_runs(before: Module, after: Module) -> Runs | None:
     """Return executions of both modules in f64; None if a module has no such form."""
-    modules = widened(before), widened(after)
+    modules = widen_floats(before), widen_floats(after)
     if modules[0] is None or modules[1] is None:
         return None
     try:
@@ -67,7 +67,7 @@ def wide_runs(before: Module, after: Module) -> Runs | None:
     return Runs(pair) if isinstance(pair, Pair) else None
 
 
-def judged(
+def judge_difference(
     difference: Differs, inputs: Inputs, programs: tuple[Side, Side], wide: WidePairing
 ) -> Differs:
     """Return a difference, marked if it was made by rounding.

@@ -13,7 +13,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.codegen.differences import tolerance
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.devices.devices import Devices
 from indexing.equivalence.draws import Draw
 from indexing.equivalence.evidence import Allowed, far_apart
@@ -302,7 +302,7 @@ class Runs:
             for _ in range(2):
                 value = Draw(wide=seed > 1).array(Shape(shape.element_type, ()), random)
                 changed = inputs.poke(leaf, at, value)
-                gap = self._changed_once(output, element, inputs, changed)
+                gap = self._change_once(output, element, inputs, changed)
                 if gap is not None:
                     return gap
         return None
@@ -311,7 +311,7 @@ class Runs:
         """Return the value of an output element of one program, on the first device."""
         return results[0][output][at]
 
-    def _changed_once(
+    def _change_once(
         self, output: int, element: ElementIndex, inputs: Inputs, changed: Inputs
     ) -> ValueGap | Unknown | None:
         moved, values = [], []
@@ -353,7 +353,7 @@ def _for_side(side: Side, pair: Pair, arrays: Sequence[Array]) -> list[Array]:
 def _executed_instructions(side: Side) -> Iterator[Instruction]:
     """Yield the instructions that a side executes, and those of called computations."""
     seen = set()
-    waiting = [needed_by([side.root])]
+    waiting = [dependencies_of([side.root])]
     while waiting:
         for instruction in waiting.pop():
             yield instruction

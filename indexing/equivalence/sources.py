@@ -27,7 +27,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, leaves
 from indexing.dataflow.constants import element_at
 from indexing.dataflow.copies import source_of
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.runtime import copied_elements
 from indexing.equivalence.values.engine import compare_values
 from indexing.equivalence.values.formulas.numbering import (
@@ -39,7 +39,7 @@ from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import wrapped
+from indexing.ops.integer_rules import wrap_integer
 from indexing.programs.arrays import is_unique
 from simplifier.linear import Expr
 
@@ -170,7 +170,7 @@ class Sources:
             key=lambda each: (each[0].name, each[1], str(each[0].at)),
         )
         if not kept:
-            return self._integer(wrapped(constant, kind))
+            return self._integer(wrap_integer(constant, kind))
         return self._named_sum(_LinearForm(kind, kept, constant % (1 << bits)))
 
     def _named_sum(self, total: _LinearForm) -> Element:
@@ -201,7 +201,9 @@ class Sources:
         while (source := source_of(array)) is not None:
             array = source
         if array not in self._arrays:
-            for instruction in needed_by([array.instruction]):  # operands first: no deep recursion
+            for instruction in dependencies_of(
+                [array.instruction]
+            ):  # operands first: no deep recursion
                 for path, _ in leaves(instruction.shape):
                     each = ArrayRef(instruction, path, array.calls)
                     if each not in self._arrays and source_of(each) is None:

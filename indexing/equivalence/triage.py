@@ -120,10 +120,10 @@ def triage(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> tuple[TriageGro
         FileNotFoundError: the folder has no cases.
         OSError: the folder cannot be read.
     """
-    return grouped(triaged_cases(Path(folder), max_bytes))
+    return group_cases(triaged_cases(Path(folder), max_bytes))
 
 
-def grouped(cases: Iterator[TriagedCase] | Sequence[TriagedCase]) -> tuple[TriageGroup, ...]:
+def group_cases(cases: Iterator[TriagedCase] | Sequence[TriagedCase]) -> tuple[TriageGroup, ...]:
     """Return cases grouped by class and cause, the largest group of a class first.
 
     >>> cases = [TriagedCase(n, "rounding", "pass `a`", "", "", k) for n, k in (("x", 5), ("y", 2))]
@@ -212,10 +212,10 @@ def of_pair(name: str, before: Module, after: Module) -> TriagedCase:
     >>> case.kind, case.cause, case.count
     ('wrong element', 'negate became sine', 2)
     """
-    return _judged(name, before, after, equivalent(before, after), "")
+    return _judge_pair(name, before, after, equivalent(before, after), "")
 
 
-def _judged(
+def _judge_pair(
     name: str, before: Module, after: Module, verdict: Verdict, pass_name: str
 ) -> TriagedCase:
     """Return the case of a pair with a verdict."""
@@ -279,7 +279,7 @@ def _of_passes(module: ModuleDumps, max_bytes: int) -> TriagedCase:
             continue
         case = TriagedCase(module.name, "no difference", "", str(result.verdict))
         if not isinstance(result.verdict, Proved) or result.verdict.laws:
-            case = _judged(module.name, before, after, result.verdict, result.pass_name)
+            case = _judge_pair(module.name, before, after, result.verdict, result.pass_name)
         if worst is None or CLASSES.index(case.kind) < CLASSES.index(worst.kind):
             worst = case
     return worst or TriagedCase(module.name, "no difference", "", "no pass changed the module")
@@ -314,7 +314,7 @@ def last_pass(dumps: Path) -> str:
     return f"after the dump of pass `{known[0].dumps[-1].pass_name}`" if known else BEFORE_PASSES
 
 
-def _lost(ours: Array, theirs: Array) -> ElementIndex | None:
+def _lost_number(ours: Array, theirs: Array) -> ElementIndex | None:
     """Return the index of a finite number that is NaN by XLA."""
     if ours.dtype.kind != "f":
         return None
@@ -349,11 +349,11 @@ class _Judge:
         dumps = self.folder / str(self.runs)
         results = self.process.run(str(module), inputs, dumps)
         if isinstance(results, Failure):
-            return self._failed(name, results, dumps)
+            return self._failed_case(name, results, dumps)
         place, witness = self._changed_pass(module, dumps)
         for number, (ours, theirs) in enumerate(zip(expected, results, strict=True)):
             at = far_apart(ours, theirs)
-            at = _lost(ours, theirs) if at is None else at
+            at = _lost_number(ours, theirs) if at is None else at
             if at is not None:
                 detail = f"output {number} at {list(at)}: {ours[at]} expected, {theirs[at]} by XLA"
                 return TriagedCase(name, "wrong element", place, witness or detail)
@@ -361,7 +361,7 @@ class _Judge:
             return TriagedCase(name, "wrong element", place, witness)
         return TriagedCase(name, "no difference", "", "XLA computes the same")
 
-    def _failed(self, name: str, failure: Failure, dumps: Path) -> TriagedCase:
+    def _failed_case(self, name: str, failure: Failure, dumps: Path) -> TriagedCase:
         if not failure.is_end and "INTERNAL" not in failure.reason:
             return TriagedCase(name, "undecided", "XLA rejects the module", failure.reason)
         log = dumps / STDERR

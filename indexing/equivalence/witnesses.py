@@ -11,7 +11,7 @@ from hlo.text.source import HloError
 from indexing.equivalence.chains import ElementReads
 from indexing.equivalence.pairing import Pair, Side
 from indexing.equivalence.reads import Gap
-from indexing.equivalence.roundings import judged, rounded_gap, wide_runs
+from indexing.equivalence.roundings import judge_difference, rounded_gap, wide_runs
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Undecided
 from indexing.maps.answers import Unknown
@@ -25,7 +25,7 @@ def by_values(pair: Pair, runs: Runs, level: Level) -> Differs | Unknown | None:
     shown = _differs(pair, runs, gap, level)
     if runs.exact or runs.use_xla:
         return shown
-    return judged(shown, gap.inputs, (pair.before, pair.after), wide_runs)
+    return judge_difference(shown, gap.inputs, (pair.before, pair.after), wide_runs)
 
 
 def by_rounding(pair: Pair) -> Differs | None:
@@ -34,7 +34,7 @@ def by_rounding(pair: Pair) -> Differs | None:
     gap = rounded_gap(runs)
     if gap is None:
         return None
-    shown = judged(
+    shown = judge_difference(
         _differs(pair, runs, gap, "values"), gap.inputs, (pair.before, pair.after), wide_runs
     )
     return shown if shown.by_rounding else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Instruction
 from hlo.modules.recursion import Recursive
 from hlo.shapes.shape import TupleShape
@@ -30,7 +30,7 @@ def _constant(machine: Machine, instruction: Instruction, operands: Sequence[Val
 def _while(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Recursive[Value]:
-    called = called_by(instruction)
+    called = callees_of(instruction)
     (condition,), (body,) = called["condition"], called["body"]
     value, iterations = operands[0], 0
     limit = machine.options.max_iterations
@@ -54,7 +54,7 @@ def _conditional(
 
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
-    called = called_by(instruction)
+    called = callees_of(instruction)
     if "branch_computations" in called:
         branches = called["branch_computations"]
         index = int(operands[0])

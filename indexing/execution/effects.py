@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlo.modules.effects import has_effect
 from hlo.modules.module import Computation, Instruction
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 
 
 def needed_instructions(computation: Computation) -> list[Instruction]:
@@ -13,4 +13,4 @@ def needed_instructions(computation: Computation) -> list[Instruction]:
     The order is that of the text.
     """
     needing = [computation.root, *filter(has_effect, computation.instructions)]
-    return [i for i in needed_by(needing) if i.opcode != "parameter"]
+    return [i for i in dependencies_of(needing) if i.opcode != "parameter"]

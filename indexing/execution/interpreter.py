@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from hlo.modules.bind import why_unsupported
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, run_recursive
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, dtype, leaves
@@ -332,7 +332,7 @@ def functions_of(machine: Machine, instruction: Instruction) -> dict[str, Callab
     if instruction not in machine.functions:
         machine.functions[instruction] = {
             name: Function(machine, computations[0])
-            for name, computations in called_by(instruction).items()
+            for name, computations in callees_of(instruction).items()
             if len(computations) == 1
         }
     return machine.functions[instruction]

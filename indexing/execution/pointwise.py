@@ -13,7 +13,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, bottom_up, run_recursive
 from hlo.shapes.shape import Shape, leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.execution.effects import needed_instructions
 from indexing.execution.machine import Machine
 from indexing.execution.values import Array, Value, assemble, flattened
@@ -68,7 +68,7 @@ def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array])
         for number, parameter in enumerate(wanted.computation.parameters)
         if number in arguments
     }
-    for instruction in needed_by([wanted]):
+    for instruction in dependencies_of([wanted]):
         if instruction not in values:
             operands = [values[operand] for operand in instruction.operands]
             values[instruction] = run_recursive(_value(machine, instruction, operands))

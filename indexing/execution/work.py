@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from indexing.execution.interpreter import plan
@@ -58,7 +58,7 @@ def _inner_instructions(instruction: Instruction) -> int:
     if isinstance(instruction.op, InlineOp | AsyncStart):
         return sum(map(executed_instructions, called))
     if instruction.opcode == "while":
-        return sum(map(executed_instructions, called_by(instruction)["condition"]))
+        return sum(map(executed_instructions, callees_of(instruction)["condition"]))
     if instruction.opcode == "conditional":
         return min(map(executed_instructions, called))
     if not isinstance(instruction.op, ElementOp):

@@ -164,7 +164,7 @@ def compile_for(
         _check_installed(target)
     key = _key(request)
     place = cache_folder("jax") / key[:12]
-    if uses_cache and (cached := _cached(place, key)) is not None:
+    if uses_cache and (cached := _read_cache(place, key)) is not None:
         return cached
     if uses_cache:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -231,7 +231,7 @@ def _versions() -> Iterator[str]:
             yield ""
 
 
-def _cached(place: Path, key: str) -> Compiled | None:
+def _read_cache(place: Path, key: str) -> Compiled | None:
     """Return an answer of the cache, unless a source file has changed since."""
     try:
         entry = json.loads((place / "entry.json").read_text(encoding="utf-8"))

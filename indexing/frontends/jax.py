@@ -109,10 +109,10 @@ def from_jax(
         return lowering.module()
     if chosen is None:
         return lowering.named(_optimized_text(lowering))
-    return _compiled_for(chosen, lowering, stage, timeout, cache)
+    return _compile_for(chosen, lowering, stage, timeout, cache)
 
 
-def _compiled_for(
+def _compile_for(
     target: Target, lowering: LoweredFunction, stage: str, timeout: float, cache: bool
 ) -> Module | Path:
     """Return the module or the folder of a stage of the compilation for a target."""

@@ -55,12 +55,12 @@ class LayoutTrial:
     @property
     def moved_before(self) -> int:
         """The bytes that copies moved, but those to another memory, in all executions of loops."""
-        return _moved(self.before)
+        return _moved_bytes(self.before)
 
     @property
     def moved_after(self) -> int:
         """The bytes that they move with the new layouts."""
-        return _moved(self.after)
+        return _moved_bytes(self.after)
 
     @property
     def peaks_before(self) -> Mapping[int, SpacePeak]:
@@ -101,7 +101,7 @@ def try_layouts(
     load_jax("try_layouts")
     lowering = lower(function, args, kwargs, Target.parse(target).platform)
     request = CompilationRequest("", "", replace(lowering, lowered=None), target, "optimized")
-    before = _compiled(request, timeout, cache)
+    before = _compile_request(request, timeout, cache)
     return trial_of(before, request, timeout=timeout, uses_cache=cache)
 
 
@@ -125,11 +125,13 @@ def trial_of(
     layouts = tuple(dict.fromkeys([layout for _, own in proposed for layout in own]))
     if not layouts:
         return LayoutTrial(request.target, before, before, (), ())
-    after = _compiled(replace(request, layouts=(*request.layouts, *layouts)), timeout, uses_cache)
+    after = _compile_request(
+        replace(request, layouts=(*request.layouts, *layouts)), timeout, uses_cache
+    )
     counts = Counter(own[0][:2] for _, own in proposed)
     left = _copies_at_ends(before)
     left.subtract(_copies_at_ends(after))
-    is_less = _moved(after) < _moved(before)
+    is_less = _moved_bytes(after) < _moved_bytes(before)
     tried = [
         TriedLayout(copy, is_less and left[own[0][:2]] >= counts[own[0][:2]])
         for copy, own in proposed
@@ -157,7 +159,7 @@ def _copies_at_ends(module: Module) -> Counter[tuple[bool, int]]:
     return counts
 
 
-def _moved(module: Module) -> int:
+def _moved_bytes(module: Module) -> int:
     return sum(copy.moved for copy in copies(module) if copy.kind != "space")
 
 
@@ -166,7 +168,7 @@ def _peaks(module: Module) -> Mapping[int, SpacePeak]:
     return {} if isinstance(profile, Unknown) else profile.peaks
 
 
-def _compiled(request: CompilationRequest, timeout: float, uses_cache: bool) -> Module:
+def _compile_request(request: CompilationRequest, timeout: float, uses_cache: bool) -> Module:
     answer = compile_for(request, timeout=timeout, uses_cache=uses_cache)
     try:
         return load(answer.path)

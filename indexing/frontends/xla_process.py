@@ -154,12 +154,12 @@ def _options(jax: Any, xla: Any, module: Any, target: Target) -> Any:
     build = options.executable_build_options
     build.use_spmd_partitioning = True
     build.use_shardy_partitioner = jax.config.jax_use_shardy_partitioner
-    build.allow_spmd_sharding_propagation_to_parameters = _unsharded(main, "arg_attrs")
-    build.allow_spmd_sharding_propagation_to_output = _unsharded(main, "res_attrs")
+    build.allow_spmd_sharding_propagation_to_parameters = _lacks_sharding(main, "arg_attrs")
+    build.allow_spmd_sharding_propagation_to_output = _lacks_sharding(main, "res_attrs")
     return options
 
 
-def _unsharded(main: Any, name: str) -> list[bool]:
+def _lacks_sharding(main: Any, name: str) -> list[bool]:
     """Return for each argument or result if it has no sharding."""
     if name not in main.attributes:
         count = len(main.arguments if name == "arg_attrs" else main.type.results)

@@ -17,7 +17,7 @@ from indexing.kernels.tokens import MlirTokens
 from indexing.kernels.types import read_type
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.text import parse_map
-from indexing.ops.integer_rules import wrapped
+from indexing.ops.integer_rules import wrap_integer
 
 _MAP = re.compile(r'#xla\.indexing_map<\s*"(.*)"\s*>', re.DOTALL)
 _FAR = 1 << 40
@@ -54,7 +54,7 @@ def read_attribute(tokens: MlirTokens, aliases: Mapping[str, Any]) -> Any:
             tokens.take()
             return aliases.get(text, RawAttribute(text))
         case "angled":
-            return _angled(tokens)
+            return _read_angled(tokens)
         case "word":
             return _word(tokens)
     if text == "[":
@@ -101,7 +101,7 @@ def read_dictionary(tokens: MlirTokens, aliases: Mapping[str, Any]) -> dict[str,
     return entries
 
 
-def _angled(tokens: MlirTokens) -> Any:
+def _read_angled(tokens: MlirTokens) -> Any:
     span = tokens.span()
     text = tokens.take()
     if matched := _MAP.fullmatch(text):
@@ -224,7 +224,7 @@ def constant_array(value: Any, held: MlirType) -> Any:
 def _element(value: Any, name: str) -> Any:
     kind = ELEMENT_TYPES[name]
     if kind.kind == "integral" and isinstance(value, int):  # as printed, or as its bits
-        return wrapped(value, name)
+        return wrap_integer(value, name)
     return value
 
 

@@ -50,21 +50,21 @@ def check_kernel(
         HloError: the text of the kernel or the instruction is invalid.
     """
     if fusion is not None:
-        return _checked(kernel, fusion, stage)
+        return _check_stage(kernel, fusion, stage)
     if kernel.fusion is None:
         return KernelUndecided(NO_FUSION)
-    verdict = _checked(kernel, kernel.fusion, stage)
+    verdict = _check_stage(kernel, kernel.fusion, stage)
     for other in kernel.shared_by:
         if verdict and other.evidence == "thunks":
-            verdict = _checked(kernel, other.instruction, stage)
+            verdict = _check_stage(kernel, other.instruction, stage)
     return verdict
 
 
-def _checked(kernel: Kernel, fusion: Instruction, stage: int) -> KernelVerdict:
+def _check_stage(kernel: Kernel, fusion: Instruction, stage: int) -> KernelVerdict:
     """Return the verdict by a proof; if it does not decide, by executions."""
     module = kernel.stages[stage].read() if stage else kernel.module
     launch = _launch(kernel, stage)
-    verdict = _proved(kernel, module, fusion, launch)
+    verdict = _prove(kernel, module, fusion, launch)
     if isinstance(verdict, KernelProved) and EXCESS in verdict.premises:
         fault = executed_fault(module, fusion, launch, draws=FEW_DRAWS, is_strict=True)
         return (
@@ -76,7 +76,7 @@ def _checked(kernel: Kernel, fusion: Instruction, stage: int) -> KernelVerdict:
     return verdict if fault is None else fault
 
 
-def _proved(
+def _prove(
     kernel: Kernel, module: MlirModule, fusion: Instruction, launch: Launch | None
 ) -> KernelVerdict:
     """Return the verdict of the proof, by formulas alone."""

@@ -268,7 +268,7 @@ def merge(execution: Execution, condition: Formula, one: Held, other: Held) -> H
         raise NotHandled("a branch between buffers or indices")
     if execution.is_carried(one) or execution.is_carried(other):
         for base, more, over in ((other, one, guards), (one, other, _complement(guards))):
-            grown = _grown(base, more, over)
+            grown = _grow_value(base, more, over)
             if grown is not None:
                 return grown
         raise NotHandled("a branch between carried values")
@@ -289,7 +289,7 @@ def _merged_tile(execution: Execution, condition: Formula, one: Tile, other: Til
     return Tile(one.type, at)
 
 
-def _grown(base: Held, more: Held, guards: Guards | None) -> Accumulated | None:
+def _grow_value(base: Held, more: Held, guards: Guards | None) -> Accumulated | None:
     """Return a value that is `more` under guards, else `base`, which `more` continues."""
     if not isinstance(more, Accumulated) or guards is None:
         return None

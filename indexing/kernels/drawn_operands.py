@@ -18,7 +18,7 @@ SPECIAL: Final = 4
 """The way that has NaN, infinities and zeros of both signs."""
 
 
-def drawn(shapes: Sequence[Shape], seed: int, are_distinct: bool) -> list[Array]:
+def draw_operands(shapes: Sequence[Shape], seed: int, are_distinct: bool) -> list[Array]:
     """Return an array of each shape.
 
     Args:
@@ -71,12 +71,12 @@ def _floats(generator: np.random.Generator, dims: tuple[int, ...], way: int) -> 
     return values
 
 
-def perturbed(operands: Sequence[Array], relative: float) -> list[Array]:
+def perturb_operands(operands: Sequence[Array], relative: float) -> list[Array]:
     """Return operands whose floats are changed a little; equal values stay equal."""
-    return [_perturbed(array, relative) for array in operands]
+    return [_perturb(array, relative) for array in operands]
 
 
-def _perturbed(array: Array, relative: float) -> Array:
+def _perturb(array: Array, relative: float) -> Array:
     if array.dtype.kind in "iub":
         return array
     wide = array.astype(complex if array.dtype.kind == "c" else np.float64)

@@ -82,10 +82,10 @@ def module_kernels(
         fusions = _instructions(module)
         launches = thunk_launches(_text(files.thunks, max_bytes)) if files.thunks else {}
         own = [_kernel(path, fusions, launches, max_bytes) for path in files.kernels]
-        yield files.module, tuple(_shared(own, module, files.thunks, max_bytes))
+        yield files.module, tuple(_with_thunks(own, module, files.thunks, max_bytes))
 
 
-def _shared(
+def _with_thunks(
     kernels: Sequence[Kernel], module: Module | None, thunks: str, max_bytes: int
 ) -> list[Kernel]:
     """Return the kernels of a module with the other fusions that run them."""

@@ -25,7 +25,7 @@ PARTIAL: Final = ("divide", "remainder", *_SHIFTS)
 """Ops whose `arith` op is not defined everywhere."""
 
 
-def unguarded(algebra: FormulaAlgebra, opcode: str, one: Formula, other: Formula) -> Formula:
+def unguarded_op(algebra: FormulaAlgebra, opcode: str, one: Formula, other: Formula) -> Formula:
     """Return the integer op of `arith`; HLO's op if the second operand is one that defines it."""
     kind, value = one.type, value_of(other)
     if value is not None and _is_defined(opcode, value, kind):
@@ -48,7 +48,7 @@ def _is_defined(opcode: str, value: int, kind: str) -> bool:
 
 def recognise(algebra: FormulaAlgebra, term: Formula) -> Formula:
     """Return HLO's op for a selection by which it is emitted; else the term."""
-    inner = _unguarded_in(term)
+    inner = _find_unguarded(term)
     if inner is None:
         return _sign_or_size(algebra, term)
     opcode = inner.head[0].removeprefix(_UNGUARDED)
@@ -97,7 +97,7 @@ def _emitted_sign(algebra: FormulaAlgebra, x: Formula) -> Formula:
     return _select(algebra)(_compare(algebra, "EQ", x, zero), zero, either)
 
 
-def _unguarded_in(term: Formula) -> Formula | None:
+def _find_unguarded(term: Formula) -> Formula | None:
     """Return the op that is not defined everywhere in up to three selections."""
     for _ in range(4):
         if term.kind != "apply":
@@ -141,7 +141,7 @@ def _guarded_quotient(algebra: FormulaAlgebra, opcode: str, x: Formula, y: Formu
     at_zero = all_ones if opcode == "divide" else x
 
     def raw(divisor: Formula) -> Formula:
-        return unguarded(algebra, opcode, x, divisor)
+        return unguarded_op(algebra, opcode, x, divisor)
 
     if limits[0] == 0:
         return select(by_zero, at_zero, raw(select(by_zero, one, y)))
@@ -183,4 +183,4 @@ def _guarded_shift(algebra: FormulaAlgebra, opcode: str, x: Formula, count: Form
     beyond = constant(0, kind)
     if opcode == "shift-right-arithmetic":
         beyond = algebra.apply(opcode, (), kind, [x, constant(bits - 1, kind)])
-    return _select(algebra)(inside, unguarded(algebra, opcode, x, count), beyond)
+    return _select(algebra)(inside, unguarded_op(algebra, opcode, x, count), beyond)

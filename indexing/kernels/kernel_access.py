@@ -223,17 +223,17 @@ class _AccessCounter:
         """
         index = logical_index(shape, access.index)
         guards = tuple([c for c in access.guards if not c.is_true])
-        values, masked = self._values(_exprs(index, guards)), self._masked(guards)
+        values, masked = self._values(_exprs(index, guards)), self._mask_variables(guards)
         guards = tuple([c for c in guards if c not in masked])
         loops = access.variables
         if access.value is None:
             deciding = {v for term in values.values() for v in term.free}
-            loops, guards = _hoisted(loops, {*variables_in(index), *deciding}, guards)
-        loops, unrolled = _unrolled(loops, shape.element_bits)
-        narrow = {v: _narrowed(v, masked) for v in values}
+            loops, guards = _hoist(loops, {*variables_in(index), *deciding}, guards)
+        loops, unrolled = _unroll(loops, shape.element_bits)
+        narrow = {v: _narrow_variable(v, masked) for v in values}
         swap = Substitution({v: own.as_expr() for v, own in narrow.items()})
         index = tuple([unrolled(swap(e)) for e in index])
-        guards = _substituted(_substituted(guards, swap), unrolled)
+        guards = _substitute(_substitute(guards, swap), unrolled)
         runtime, is_exact = self._starts(values, narrow, _exprs(index, guards))
         is_exact = is_exact and access.is_certain and not masked
         return IndexingMap.of(
@@ -259,7 +259,7 @@ class _AccessCounter:
         values = sorted({v for v in variables_in(exprs) if v in held}, key=lambda v: v.name)
         return {v: held[v] for v in values}
 
-    def _masked(self, guards: Guards) -> dict[Constraint, Variable]:
+    def _mask_variables(self, guards: Guards) -> dict[Constraint, Variable]:
         """Return the conditions that are bounds of one runtime value, such as a valid row."""
         values = self._values([c.expr for c in guards])
         return {c: v for c in guards for v in values if c.expr == v.as_expr()}
@@ -284,7 +284,7 @@ class _AccessCounter:
         return RuntimeVariable(variable, array, read.index, variable.bounds), read is term
 
 
-def _narrowed(variable: Variable, masked: Mapping[Constraint, Variable]) -> Variable:
+def _narrow_variable(variable: Variable, masked: Mapping[Constraint, Variable]) -> Variable:
     """Return a runtime variable within the bounds of its conditions."""
     own = [c for c, v in masked.items() if v == variable]
     low = max([variable.lower, *[c.lower for c in own]])
@@ -299,7 +299,7 @@ def points_of(run: KernelRun) -> list[Variable]:
     return [*sized, *run.execution.blocks.values()]
 
 
-def _hoisted(
+def _hoist(
     loops: tuple[Variable, ...], deciding: AbstractSet[Variable], guards: Guards
 ) -> tuple[tuple[Variable, ...], Guards]:
     """Return the loops and the conditions of a load without loops that do not change its element.
@@ -310,7 +310,7 @@ def _hoisted(
         deciding: the variables on which the element depends.
     """
     for loop in [v for v in loops if v not in deciding]:
-        first = _substituted(guards, Substitution({loop: as_expr(loop.lower)}))
+        first = _substitute(guards, Substitution({loop: as_expr(loop.lower)}))
         if all(violation(guards, condition) is None for condition in first):
             loops, guards = tuple([v for v in loops if v != loop]), first
     return loops, guards
@@ -320,12 +320,12 @@ def _exprs(index: tuple[Expr, ...], guards: Guards) -> list[Expr]:
     return [*index, *[c.expr for c in guards]]
 
 
-def _substituted(guards: Guards, swap: Substitution) -> Guards:
+def _substitute(guards: Guards, swap: Substitution) -> Guards:
     every = [c.with_expr(swap(c.expr)) for c in guards]
     return tuple([c for c in every if not c.is_true])
 
 
-def _unrolled(loops: tuple[Variable, ...], bits: int) -> tuple[tuple[Variable, ...], Substitution]:
+def _unroll(loops: tuple[Variable, ...], bits: int) -> tuple[tuple[Variable, ...], Substitution]:
     """Return the loops with the innermost one split, so that its last part may be a vector.
 
     >>> loops, swap = _unrolled((Variable("i0", 0, 19),), 32)

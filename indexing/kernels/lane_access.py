@@ -215,7 +215,7 @@ def _mask(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHel
     return [LaneValue(data, np.where(inside, value.mask(), fill.mask()))]
 
 
-def _moved(function: Callable[[MlirOp, Array], Array]) -> LaneHandler:
+def _move_handler(function: Callable[[MlirOp, Array], Array]) -> LaneHandler:
     """Return the handler of an op that moves the elements of a tile."""
 
     def handler(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]:
@@ -316,9 +316,9 @@ ACCESS: Final[dict[str, LaneHandler]] = {
     "xla_gpu.allocate_shared": _allocate, "xla_gpu.sync_threads": _synchronise,
     "xla_gpu.shuffle_reduce": _shuffle_reduce, "xla_gpu.pdl_wait": lambda *_: [],
     "xtile.extract": _tile_extract, "xtile.insert": _tile_insert, "xtile.mask": _mask,
-    "stablehlo.transpose": _moved(
+    "stablehlo.transpose": _move_handler(
         lambda op, a: a.transpose(0, *[d + 1 for d in op.attributes["dims"]])),
-    "stablehlo.reshape": _moved(lambda op, a: a.reshape(len(a), *op.result.type.dims)),
-    "stablehlo.broadcast_in_dim": _moved(_broadcast_in_dim), "stablehlo.iota": _iota,
+    "stablehlo.reshape": _move_handler(lambda op, a: a.reshape(len(a), *op.result.type.dims)),
+    "stablehlo.broadcast_in_dim": _move_handler(_broadcast_in_dim), "stablehlo.iota": _iota,
     "stablehlo.compare": _compare, "stablehlo.reduce": _reduce, "stablehlo.dot_general": _dot,
 }  # fmt: skip

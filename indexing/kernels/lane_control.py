@@ -64,7 +64,7 @@ def _in_parallel(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[
     return []
 
 
-def _carried(old: LaneHeld, taken: Array, new: LaneHeld, count: int) -> LaneHeld:
+def _carry_lanes(old: LaneHeld, taken: Array, new: LaneHeld, count: int) -> LaneHeld:
     """Return a carried value after some lanes have a new one; memory stays the same."""
     if isinstance(old, LaneValue) and isinstance(new, LaneValue):
         return old.updated(taken, new, count)
@@ -124,7 +124,7 @@ def _iterate(
         inner[name] = held.rows(lane) if isinstance(held, LaneValue) else held
     new = self.within(lanes, op.regions[0], scope, lane, inner)
     pairs = zip(carried, new, strict=True)
-    return [_carried(old, lane, one, len(self.lanes)) for old, one in pairs]
+    return [_carry_lanes(old, lane, one, len(self.lanes)) for old, one in pairs]
 
 
 def _inside(
@@ -167,7 +167,7 @@ def _for(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld
             inner[name] = held.rows(taken) if isinstance(held, LaneValue) else held
         new = self.within(self.lanes.some(taken), op.regions[0], scope, taken, inner)
         pairs = zip(carried, new, strict=True)
-        carried = [_carried(old, taken, one, count) for old, one in pairs]
+        carried = [_carry_lanes(old, taken, one, count) for old, one in pairs]
         at = checked_index(at + step, self.width, self.lanes, op)
         self.budget.use(1, 0)
     return carried
@@ -188,7 +188,7 @@ def _if(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]
             results = [_spread(held, taken, count) for held in new]
         else:
             pairs = zip(results, new, strict=True)
-            results = [_carried(old, taken, one, count) for old, one in pairs]
+            results = [_carry_lanes(old, taken, one, count) for old, one in pairs]
     return results
 
 

@@ -213,7 +213,7 @@ class LaneExecution:
         return checked_index(np.atleast_1d(value), self.width, self.lanes, op)
 
 
-def executed(
+def execute_twice(
     execution: Callable[[bool], tuple[LaneMemory, ...]],
 ) -> tuple[LaneMemory, ...]:
     """Return the results with iterations at once, or one after another if they depend."""

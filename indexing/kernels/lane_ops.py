@@ -81,7 +81,7 @@ def _result(
 ) -> tuple[Array, Array | None]:
     if name in ("cmpi", "cmpf"):
         one, other = arrays
-        return _compared(op, one, other, width), None
+        return _compare(op, one, other, width), None
     if name in _CASTS:
         return _cast(op, name, arrays[0], width, lanes), None
     target = op.result.type
@@ -127,13 +127,13 @@ def _call(opcode: str, kind: str, arrays: Sequence[Array]) -> Array:
 def _is_defined(opcode: str, kind: str, one: Array, other: Array) -> Array:
     bits = ELEMENT_TYPES[kind].bits
     if opcode.startswith("shift"):
-        return np.asarray(_unsigned(other, bits) < bits)
+        return np.asarray(_as_unsigned(other, bits) < bits)
     if kind[0] == "u":
         return np.asarray(other != 0)
     return np.asarray((other != 0) & ~((other == -1) & (one == -(1 << bits - 1))))
 
 
-def _unsigned(array: Array, bits: int) -> Array:
+def _as_unsigned(array: Array, bits: int) -> Array:
     """Return the numbers that integers, or booleans, are without a sign."""
     wide = array.astype(np.int64).astype(np.uint64)
     return wide if bits >= 64 else wide & np.uint64((1 << bits) - 1)
@@ -143,7 +143,7 @@ def _bits(element: str, width: int) -> int:
     return width if element == "index" else ELEMENT_TYPES[element_type(element)].bits
 
 
-def _compared(op: MlirOp, one: Array, other: Array, width: int) -> Array:
+def _compare(op: MlirOp, one: Array, other: Array, width: int) -> Array:
     predicate: str = op.attributes["predicate"]
     element = op.operands[0].type.element
     if op.name == "arith.cmpi":
@@ -151,7 +151,7 @@ def _compared(op: MlirOp, one: Array, other: Array, width: int) -> Array:
             return np.asarray(_COMPARISONS[predicate](one, other))
         if predicate[0] == "u":
             bits = 1 if element == "i1" else _bits(element, width)
-            one, other = _unsigned(one, bits), _unsigned(other, bits)
+            one, other = _as_unsigned(one, bits), _as_unsigned(other, bits)
         elif element == "i1":
             one, other = -one.astype(np.int8), -other.astype(np.int8)
         return np.asarray(_COMPARISONS[predicate[1:]](one, other))
@@ -180,15 +180,15 @@ def _cast(op: MlirOp, name: str, array: Array, width: int, lanes: Lanes) -> Arra
         return np.asarray(array.astype(np.int64) & 1, np.bool_)
     bits = 1 if source == "i1" else _bits(source, width)
     if name in ("extui", "uitofp", "index_castui"):
-        array = _unsigned(array, bits)
+        array = _as_unsigned(array, bits)
     elif source == "i1":
         array = -array.astype(np.int8)
     if target == "index":
-        return _signed(array.astype(np.int64), width)
+        return _as_signed(array.astype(np.int64), width)
     if name in ("sitofp", "uitofp"):
         return array.astype(dtype(element_type(target)))
     kind = element_type(target)
-    narrow = _signed(array.astype(np.int64), ELEMENT_TYPES[kind].bits)
+    narrow = _as_signed(array.astype(np.int64), ELEMENT_TYPES[kind].bits)
     return narrow.astype(dtype(kind))
 
 
@@ -202,7 +202,7 @@ def _integers(array: Array, kind: str, target: str) -> tuple[Array, Array]:
     return numbers.view(dtype(target)), known
 
 
-def _signed(array: Array, bits: int) -> Array:
+def _as_signed(array: Array, bits: int) -> Array:
     """Return the numbers that the low bits are, the highest of which is the sign."""
     if bits >= 64:
         return array

@@ -50,11 +50,11 @@ class MemoryProof:
         if any(not w.is_certain for w in writes):
             return "a write under a condition on values"
         if any(self._runtime_in(w) for w in writes) or self.operand_in(buffer) is not None:
-            return self._written_once(buffer, writes)
+            return self._doubt_of_writes(buffer, writes)
         maps = [over(self._variables(w), w.index, w.guards) for w in writes]
         return self.holes(output, maps, dims)
 
-    def _written_once(self, buffer: KernelBuffer, writes: Sequence[KernelAccess]) -> str:
+    def _doubt_of_writes(self, buffer: KernelBuffer, writes: Sequence[KernelAccess]) -> str:
         """Return why it is not proved that a buffer in place is written once at each element."""
         if self.operand_in(buffer) is None:
             return "an output that is written at an offset that depends on values"
@@ -135,14 +135,14 @@ class MemoryProof:
 
     def _overlap(self, one: KernelAccess, other: KernelAccess) -> bool:
         """Return True unless two writes are proved to write different elements."""
-        swap = self._renamed(other)
+        swap = self._rename_point(other)
         equal = [Constraint(a - swap(b), 0, 0) for a, b in zip(one.index, other.index, strict=True)]
         if any(c.is_false for c in equal):
             return False
         moved = [c.with_expr(swap(c.expr)) for c in other.guards]
         return not is_impossible((*one.guards, *moved, *equal))
 
-    def _renamed(self, access: KernelAccess) -> Substitution:
+    def _rename_point(self, access: KernelAccess) -> Substitution:
         """Return the substitution of other variables for those of a point."""
         return Substitution(
             {v: v.renamed(f"o_{v.name}").as_expr() for v in self._variables(access)}

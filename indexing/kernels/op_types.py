@@ -74,14 +74,14 @@ def _call(module: MlirModule, op: MlirOp, any_memory: bool) -> str:
     wanted = [v.type for v in function.arguments]
     kinds = [[_kind(t, any_memory) for t in types] for types in (given, wanted)]
     if kinds[0] != kinds[1]:
-        return f"arguments are {_listed(given)}, @{function.name} takes {_listed(wanted)}"
+        return f"arguments are {_list_types(given)}, @{function.name} takes {_list_types(wanted)}"
     results = [r.type for r in op.results]
     if [_kind(r) for r in results] != [_kind(t) for t in function.result_types]:
-        return f"results are {_listed(results)}, those of @{function.name} others"
+        return f"results are {_list_types(results)}, those of @{function.name} others"
     return ""
 
 
-def _listed(types: Sequence[MlirType]) -> str:
+def _list_types(types: Sequence[MlirType]) -> str:
     return ", ".join(map(str, types)) or "none"
 
 
@@ -144,7 +144,11 @@ def dot_sizes(op: MlirOp) -> list[int] | None:
 
 def _dot(op: MlirOp) -> str:
     operands, result = [v.type for v in op.operands], op.result.type
-    return "" if dot_sizes(op) == list(result.dims) else f"a dot of {_listed(operands)} to {result}"
+    return (
+        ""
+        if dot_sizes(op) == list(result.dims)
+        else f"a dot of {_list_types(operands)} to {result}"
+    )
 
 
 def _iota(op: MlirOp) -> str:

@@ -75,7 +75,7 @@ class Proof:
         if scatter is not None:
             reason = reason or scatter.reason()
             self.premises.update(scatter.premises)
-            return KernelUndecided(reason) if reason else self._proved()
+            return KernelUndecided(reason) if reason else self._prove_outputs()
         return self._verdict(reason)
 
     def _verdict(self, reason: str) -> KernelVerdict:
@@ -96,9 +96,9 @@ class Proof:
             return values
         if reason or values is not None:
             return KernelUndecided(reason or str(values), level=None if reason else "reads")
-        return self._proved()
+        return self._prove_outputs()
 
-    def _proved(self) -> KernelProved:
+    def _prove_outputs(self) -> KernelProved:
         if any(shape.element_type == "pred" for shape in self.program.inputs):
             self.premises[PRED_BYTES] = None
         self.premises.update(self.execution.premises)
@@ -197,9 +197,11 @@ class Proof:
             yield _Pair(value, self.program.element(output, write.index), write.guards, write.index)
         operand = self.memory.operand_in(buffer)
         if operand is not None:
-            yield from self._kept(output, operand, writes)
+            yield from self._kept_elements(output, operand, writes)
 
-    def _kept(self, output: int, operand: int, writes: Sequence[KernelAccess]) -> Iterator[_Pair]:
+    def _kept_elements(
+        self, output: int, operand: int, writes: Sequence[KernelAccess]
+    ) -> Iterator[_Pair]:
         """Yield the elements that are not written: those of the operand in the same memory."""
         own = [
             Variable(f"d{k}", 0, n - 1) for k, n in enumerate(self.run.results[output].type.dims)

@@ -15,7 +15,7 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra, entries
 from indexing.equivalence.values.terms.functions import evaluate, function_of
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.domains import Guards
-from indexing.ops.integer_rules import wrapped
+from indexing.ops.integer_rules import wrap_integer
 from simplifier.atoms import Variable, variables_in
 from simplifier.linear import Expr
 
@@ -62,7 +62,7 @@ class Evaluator:
     def _value(self, term: Formula, at: At) -> Any:
         match term.kind:
             case "index":
-                return np.asarray(wrapped(self.index(term.index[0], at), term.type),
+                return np.asarray(wrap_integer(self.index(term.index[0], at), term.type),
                                   dtype(term.type))[()]  # fmt: skip
             case "choose":
                 number = self.index(term.index[0], at)
@@ -149,7 +149,7 @@ def _of_ring(opcode: str, attributes: Any, values: Sequence[Any], element_type: 
     else:
         (_, factors), (_, constant) = attributes
         total = constant + sum(f * x for f, x in zip(factors, numbers, strict=True))
-    return np.asarray(wrapped(total, element_type), dtype(element_type))[()]
+    return np.asarray(wrap_integer(total, element_type), dtype(element_type))[()]
 
 
 def _draw(generator: np.random.Generator, element_type: str) -> Any:

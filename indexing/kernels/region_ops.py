@@ -122,7 +122,7 @@ def _names(reader: RegionReader, opening: str, closing: str) -> list[str]:
     return [tokens.expect_kind("value", "the name of a value")[1:] for _ in tokens.items(closing)]
 
 
-def _initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
+def _read_initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
     """Read ``(%name = %value, …)``; return the names."""
     tokens = reader.tokens
     tokens.expect("(", "before the initial values")
@@ -135,12 +135,12 @@ def _initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
     return names
 
 
-def _carried(reader: RegionReader, parts: OpParts, keyword: str) -> tuple[MlirValue, ...]:
+def _read_carried(reader: RegionReader, parts: OpParts, keyword: str) -> tuple[MlirValue, ...]:
     """Read ``keyword(%name = %value, …) -> (types)``, which may be left out."""
     parts.groups["inits"] = ()
     if not reader.tokens.accept(keyword):
         return ()
-    names = _initialised(reader, parts, "inits")
+    names = _read_initialised(reader, parts, "inits")
     reader.tokens.expect("->", "before the types of the results")
     parts.types = take_result_types(reader.tokens)
     return _define(reader, names, parts.types)
@@ -155,7 +155,7 @@ def _loop(reader: RegionReader, parts: OpParts) -> list[MlirType]:
     results = _names(reader, "(", ")")
     tokens.expect("in", "before the map")
     parts.attributes.update(take_map(tokens, reader.aliases))
-    carried = _carried(reader, parts, "iter_args")
+    carried = _read_carried(reader, parts, "iter_args")
     points = _define(reader, symbols, index * len(symbols))
     places = _define(reader, results, index * len(results))
     groups = {"symbols": points, "results": places, "carried": carried}
@@ -173,7 +173,7 @@ def _for(reader: RegionReader, parts: OpParts) -> list[MlirType]:
     for role, after in (("lower", "="), ("upper", "to"), ("step", "step")):
         tokens.expect(after)
         parts.operand(role)
-    carried = _carried(reader, parts, "iter_args")
+    carried = _read_carried(reader, parts, "iter_args")
     held = take_type(tokens) if tokens.accept(":") else read_type("index")
     induction = (MlirValue(name, held),)
     groups = {"induction": induction, "carried": carried}
@@ -203,7 +203,7 @@ def _forall(reader: RegionReader, parts: OpParts) -> list[MlirType]:
     for _ in tokens.items(")"):
         sizes.append(parts.operand("sizes") if tokens.kind == "value" else tokens.integer())
     parts.attributes["sizes"] = tuple(sizes)
-    carried = _carried(reader, parts, "shared_outs")
+    carried = _read_carried(reader, parts, "shared_outs")
     index = read_type("index")
     induction = tuple([MlirValue(name, index) for name in names])
     groups = {"induction": induction, "carried": carried}

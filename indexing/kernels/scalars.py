@@ -20,7 +20,7 @@ from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.kernels.attributes import element_name
 from indexing.kernels.domains import NotHandled
-from indexing.kernels.guarded_ops import PARTIAL, unguarded, unguarded_conversion
+from indexing.kernels.guarded_ops import PARTIAL, unguarded_conversion, unguarded_op
 from indexing.kernels.ir import MlirOp, MlirType
 
 _SAME: Final = {
@@ -92,7 +92,7 @@ class Scalars:
             return self.algebra.apply("convert", (), element_type, [term])
         if term.kind == "index" and fits(term.index[0], element_type):
             return self.table.index(term.index[0], element_type)
-        source = _converted(term)
+        source = _narrower_integer(term)
         if source is not None and element_type != "pred":
             return self.algebra.apply("convert", (), element_type, [source])
         if element_type == "pred":
@@ -168,7 +168,7 @@ class Scalars:
             terms = [self.of_type(t, "s8") for t in terms]
             kind = "s8"
         if opcode in PARTIAL and is_integral(kind):
-            return unguarded(self.algebra, opcode, *terms)
+            return unguarded_op(self.algebra, opcode, *terms)
         return self._apply(opcode, kind, terms)
 
     def _apply(self, opcode: str, element_type: str, terms: Sequence[Formula]) -> Formula:
@@ -274,7 +274,7 @@ def _is_size(term: Formula) -> bool:
     return term.kind == "apply" and term.head[0] == "abs" and is_float(term.arguments[0].type)
 
 
-def _converted(term: Formula) -> Formula | None:
+def _narrower_integer(term: Formula) -> Formula | None:
     """Return the narrower integer whose value an integer term has in more bits, if it is one."""
     if term.kind != "apply" or term.head[0] != "convert" or not is_integral(term.type):
         return None

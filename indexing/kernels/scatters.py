@@ -106,7 +106,7 @@ class ScatterProof:
             _are_equal(write.guards, *pair) for pair in self._places(updates, starts, write)
         ):
             return "a scatter that writes other elements"
-        return self._uncovered(updates, outer, write) or self._conflict(write) or self._value(
+        return self._doubt_of_cover(updates, outer, write) or self._conflict(write) or self._value(
             updates, write)  # fmt: skip
 
     def _starts(self, updates: Point) -> dict[int, Expr]:
@@ -143,7 +143,7 @@ class ScatterProof:
             if size > 1:
                 yield index, starts.get(k, as_expr(0)) + offset
 
-    def _uncovered(self, updates: Point, outer: Guards, write: KernelAccess) -> str:
+    def _doubt_of_cover(self, updates: Point, outer: Guards, write: KernelAccess) -> str:
         """Return why it is not proved that the points have each update once."""
         shape = self.arrays[2].shape
         assert shape is not None

@@ -238,13 +238,13 @@ def _fold(
         if opcode not in ("maximum", "minimum"):
             raise NotHandled(f"a reduction of {kind} by `{opcode}`")
         total = "f32"
-    init, value = (_converted(execution, term, total) for term in (init, value))
+    init, value = (_convert_term(execution, term, total) for term in (init, value))
     own = tuple([v for v in ranges if v.upper])
     term = fold_formula(algebra, Fold(opcode, (), 0, total, (init,), (value,), own))
-    return _converted(execution, term, kind)
+    return _convert_term(execution, term, kind)
 
 
-def _converted(execution: Execution, term: Formula, kind: str) -> Formula:
+def _convert_term(execution: Execution, term: Formula, kind: str) -> Formula:
     if term.type == kind:
         return term
     return execution.algebra.apply("convert", (), kind, [term])
@@ -271,7 +271,7 @@ def _dot(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
                 else:
                     full.append(rest.pop(0))
             term = execution.formula(tile.at(tuple(full)))
-            terms.append(_converted(execution, term, kind))
+            terms.append(_convert_term(execution, term, kind))
         product = execution.algebra.apply("multiply", (), kind, terms)
         zero = execution.algebra.table.constant(0, kind)
         return _fold(execution, "add", zero, product, sums)
@@ -342,7 +342,7 @@ def _convert(execution: Execution, op: MlirOp, term: Formula) -> Formula:
         return term  # the byte of the pred
     if source != "i1":
         term = execution.scalars.of_type(term, with_sign(term.type, "s"))
-    return _converted(execution, term, target)
+    return _convert_term(execution, term, target)
 
 
 TILE_HANDLERS: Final[dict[str, Handler]] = {

@@ -78,7 +78,7 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
             return value
         old = tile.at(index)
         if isinstance(value, Accumulated):
-            return _grown(tile.at(position), old, value, guards)
+            return _grow_element(tile.at(position), old, value, guards)
         if execution.is_carried(old):
             raise NotHandled("an element of a vector that a loop carries is replaced")
         new, kept = execution.scalars.alike([value, execution.formula(old)])
@@ -87,7 +87,7 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     return [Tile(tile.type, at)]
 
 
-def _grown(
+def _grow_element(
     base: Element, old: Element, value: Accumulated, guards: tuple[Constraint, ...]
 ) -> Element:
     """Return an element that has what was added to the one of the position, under guards."""

@@ -22,11 +22,11 @@ from hlo.text.source import HloError
 from indexing.equivalence.values.terms.functions import MANTISSA
 from indexing.execution import ExecutionError, run
 from indexing.kernels.domains import NotHandled
-from indexing.kernels.drawn_operands import SPECIAL, WAYS, drawn, perturbed
+from indexing.kernels.drawn_operands import SPECIAL, WAYS, draw_operands, perturb_operands
 from indexing.kernels.ir import MlirModule
 from indexing.kernels.lane_access import ACCESS
 from indexing.kernels.lane_control import CONTROL
-from indexing.kernels.lane_execution import LaneBudget, LaneExecution, LaneHeld, executed
+from indexing.kernels.lane_execution import LaneBudget, LaneExecution, LaneHeld, execute_twice
 from indexing.kernels.lane_memory import Array, KernelFault, LaneMemory, LaneValue, NotExecuted
 from indexing.kernels.lane_vectors import VECTORS
 from indexing.kernels.run import Launch, index_width, tile_count
@@ -139,16 +139,16 @@ class _Trial:
 
     def fault(self, seed: int) -> KernelDiffers | None:
         """Return a fault on operands of a seed."""
-        operands = drawn(self.inputs, seed, self.has_distinct_indices)
+        operands = draw_operands(self.inputs, seed, self.has_distinct_indices)
         sizes: list[Sizes] = []
         try:
-            memories = executed(lambda wide: self._execute(operands, wide, sizes))
+            memories = execute_twice(lambda wide: self._execute(operands, wide, sizes))
         except KernelFault as fault:
             return _differs(fault.what, sizes[-1], fault.block, fault.thread, fault.element)
         for number, memory in enumerate(memories):
             if not memory.defined.all():
-                return self._undefined(number, memory, sizes[-1])
-        wanted, moved = self._wanted(operands)
+                return self._undefined_element(number, memory, sizes[-1])
+        wanted, moved = self._expected_results(operands)
         for number, (memory, one, other) in enumerate(zip(memories, wanted, moved, strict=True)):
             ours = _logical(memory, self.outputs[number])
             apart = _apart(ours, one, other, self.tolerance(number), self.may_overflow)
@@ -156,14 +156,16 @@ class _Trial:
                 return self._other_value(number, memory, apart, (ours, one), sizes[-1])
         return None
 
-    def _wanted(self, operands: Sequence[Array]) -> tuple[Sequence[Array], Sequence[Array]]:
+    def _expected_results(
+        self, operands: Sequence[Array]
+    ) -> tuple[Sequence[Array], Sequence[Array]]:
         """Return the results of the instruction, and those for operands that differ a little."""
         with np.errstate(all="ignore"):
             results = run(self.computation, list(operands))
             if all(array.dtype.kind in "iub" for array in operands):
                 return results, results
             change = 4 * min([self.precision(k) for k in range(len(self.outputs))])
-            return results, run(self.computation, perturbed(operands, change))
+            return results, run(self.computation, perturb_operands(operands, change))
 
     # ------------------------------------------------------------ execution
 
@@ -250,7 +252,7 @@ class _Trial:
 
     # ------------------------------------------------------------ faults
 
-    def _undefined(self, number: int, memory: LaneMemory, sizes: Sizes) -> KernelDiffers:
+    def _undefined_element(self, number: int, memory: LaneMemory, sizes: Sizes) -> KernelDiffers:
         at = int(np.argmin(memory.defined[0]))
         what = "an undefined value is written"
         return _at_writer(what, number, memory, at, self.outputs[number], sizes,
@@ -262,7 +264,7 @@ class _Trial:
     ) -> KernelDiffers:  # fmt: skip
         shape = self.outputs[number]
         places = np.arange(memory.data.size).reshape(memory.dims)
-        at = int(_unflattened(places, memory.dims, shape)[element])
+        at = int(_unflatten(places, memory.dims, shape)[element])
         ours, theirs = (array[element] for array in values)
         what = f"{ours} is written, the instruction's value is {theirs}"
         return _at_writer(what, number, memory, at, shape, sizes, f"{ours} is left, the "
@@ -282,7 +284,7 @@ def _at_writer(
 ) -> KernelDiffers:  # fmt: skip
     """Return a fault of an element of an output, at the thread that writes it last."""
     places = np.arange(memory.data.size).reshape(memory.dims)
-    (element,) = np.argwhere(_unflattened(places, memory.dims, shape) == at)
+    (element,) = np.argwhere(_unflatten(places, memory.dims, shape) == at)
     index = tuple([int(i) for i in element])
     if not memory.is_tracked or int(memory.writers.thread[0, at]) < 0:
         return KernelDiffers(if_not_written, element=index, output=number)
@@ -295,13 +297,13 @@ def _differs(
     output: int | None = None,
 ) -> KernelDiffers:  # fmt: skip
     points = [
-        tuple(_named(prefix, number, size))
+        tuple(_name_positions(prefix, number, size))
         for prefix, number, size in (("bl_", block, sizes[0]), ("th_", thread, sizes[1]))
     ]
     return KernelDiffers(what, points[0], points[1], (), element, output)
 
 
-def _named(prefix: str, number: int, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
+def _name_positions(prefix: str, number: int, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
     """Yield the position of a number in each dimension of more than one, or of the first."""
     for name, size in zip("xyz", sizes, strict=False):
         if size > 1 or name == "x":
@@ -331,10 +333,10 @@ def _memory(
 
 def _logical(memory: LaneMemory, shape: Shape) -> Array:
     """Return the array that memory holds, by its indices."""
-    return _unflattened(memory.data[0].reshape(memory.dims), memory.dims, shape)
+    return _unflatten(memory.data[0].reshape(memory.dims), memory.dims, shape)
 
 
-def _unflattened(array: Array, dims: tuple[int, ...], shape: Shape) -> Array:
+def _unflatten(array: Array, dims: tuple[int, ...], shape: Shape) -> Array:
     if dims == tuple(shape.dims):
         return array
     order = tuple(reversed(shape.layout_or_default.minor_to_major))

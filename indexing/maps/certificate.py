@@ -44,7 +44,8 @@ def certify_map(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     """Return `simple` if ISL proves it equal to `original` as a relation.
 
     Raises:
-        CertificateError: the two differ, or the proof exceeds its budget outside of `undecided`.
+        CertificateError: the two differ, or the proof exceeds its budget outside of
+            `record_undecided`.
     """
     gap = None if simple == original else difference(original, simple)
     if isinstance(gap, Unknown):
@@ -64,7 +65,7 @@ _undecided: Final = ContextVar[dict[IndexingMap, str] | None]("_undecided", defa
 
 
 @contextmanager
-def undecided() -> Iterator[dict[IndexingMap, str]]:
+def record_undecided() -> Iterator[dict[IndexingMap, str]]:
     """Record the maps that isl cannot decide inside the block, and do not raise an error for them.
 
     Yields:
@@ -85,7 +86,7 @@ def proofs() -> Counter[str]:
     """Number of maps of this process that were ``proved`` equal to their simplified form.
 
     Maps that `simplify` did not change are counted as ``unchanged``, and those that isl cannot
-    decide inside a block of `undecided` as ``undecided``.
+    decide inside a block of `record_undecided` as ``undecided``.
     """
     return _proofs.copy()
 

@@ -19,7 +19,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
-from simplifier.exact.joining import joined
+from simplifier.exact.joining import join_relations
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
@@ -52,7 +52,7 @@ def coalesce_maps(
     fewer: list[IndexingMap] = []
     for group in groups.values():
         most = len(group) // FEW if is_readable else len(group) - 1
-        one_kind = _coalesced(group, most, options) if len(group) >= least else group
+        one_kind = _coalesce_group(group, most, options) if len(group) >= least else group
         if is_readable and not _gains(group, one_kind):
             one_kind = group
         fewer += one_kind
@@ -72,7 +72,7 @@ def _kind(m: IndexingMap) -> Hashable | None:
     return tuple([d.name for d in m.dims]), m.grade, tuple(values)
 
 
-def _coalesced(group: Sequence[IndexingMap], most: int, options: Options) -> list[IndexingMap]:
+def _coalesce_group(group: Sequence[IndexingMap], most: int, options: Options) -> list[IndexingMap]:
     """Return the maps of one kind as at most `most` maps, or as they are."""
     first, count = group[0], len(group[0].dims)
     relations = [
@@ -81,7 +81,7 @@ def _coalesced(group: Sequence[IndexingMap], most: int, options: Options) -> lis
         )
         for m in group
     ]
-    parts = joined(tuple(relations), most)
+    parts = join_relations(tuple(relations), most)
     if isinstance(parts, Unknown) or len(parts) > most:
         return list(group)
     names = [v.name for v in relations[0].inputs]

@@ -152,12 +152,12 @@ def _plain_form(m: IndexingMap) -> _Form:
 
 
 def _named_form(m: IndexingMap, names: dict[Hashable, str]) -> _Form:
-    own = {v: _unbounded(v.name) for v in (*m.dims, *m.ranges)}
+    own = {v: _unbounded_variable(v.name) for v in (*m.dims, *m.ranges)}
     values: dict[Hashable, RuntimeVariable] = {}
     for rt in innermost_first(m.runtime):
         value = value_key(rt.substituted(Substitution(own)))
         values[value] = rt
-        own[rt.variable] = _unbounded(names.setdefault(value, f"value{len(names)}"))
+        own[rt.variable] = _unbounded_variable(names.setdefault(value, f"value{len(names)}"))
     swap = Substitution(own)
     bounds: dict[Expr, Interval] = {}
     for v in m.variables:  # two may be the same value
@@ -178,7 +178,7 @@ def _one_object(expr: Expr) -> Expr:
     return expr
 
 
-def _unbounded(name: str) -> Expr:
+def _unbounded_variable(name: str) -> Expr:
     return Variable(name, -_FAR, _FAR).as_expr()
 
 

@@ -48,7 +48,7 @@ class MapSelection(MapMethods):
         >>> m([3, 4, 50], s0=0)[0].tolist()
         [6, 8, None]
         """
-        return methods.evaluated_at(self._itself(), point, outside, values)
+        return methods.evaluate_at(self._itself(), point, outside, values)
 
     def points(
         self, runtime: Sequence[int] = ()

@@ -27,7 +27,7 @@ from indexing.maps.over_approximation import (
     over_approximate,
     parts,
 )
-from indexing.maps.products import covered, is_box, is_full, reads_everything, unite_maps
+from indexing.maps.products import covered_maps, is_box, is_full, reads_everything, unite_maps
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import NO_SPACES, SpacePair
 from simplifier.unknown import first_unknown
@@ -335,7 +335,7 @@ class MapSet(MarkedMaps):
         """Drop the maps of these grades whose relation is a subset of another map, a box."""
         if self._options.keep_multiplicity:
             return  # they count as well
-        self._replace(self._united)
+        self._replace(self._unite_may_maps)
         boxes = [m for m in self.maps if is_box(m)]
         full = [box for box in boxes if box not in self.control and is_full(box, self.spaces)]
         exact_full = [box for box in full if box.grade == "exact"]
@@ -349,10 +349,10 @@ class MapSet(MarkedMaps):
     def _drop_covered(self, grades: Collection[Grade], boxes: Iterable[IndexingMap]) -> None:
         """Drop the maps of these grades that another remaining box covers."""
         graded = [m for m in self.maps if m.grade in grades]
-        dropped = covered(graded, boxes, self.spaces.sizes, self.control)
+        dropped = covered_maps(graded, boxes, self.spaces.sizes, self.control)
         self._keep([m for m in self.maps if m not in dropped])
 
-    def _united(self, maps: list[IndexingMap]) -> list[IndexingMap]:
+    def _unite_may_maps(self, maps: list[IndexingMap]) -> list[IndexingMap]:
         """Return `may` maps as fewer maps with the same union, after the exact ones."""
         may = [m for m in maps if m.grade == "may"]
         fewer = [self._options.simplify_map(m) for m in unite_maps(may)]

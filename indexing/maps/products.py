@@ -123,11 +123,11 @@ def drop_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
     (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]
     """
     given = list(dict.fromkeys(maps))
-    dropped = covered(given, [m for m in given if m.grade == "exact" and is_box(m)])
+    dropped = covered_maps(given, [m for m in given if m.grade == "exact" and is_box(m)])
     return [m for m in given if m not in dropped]
 
 
-def covered(
+def covered_maps(
     maps: Iterable[IndexingMap],
     boxes: Iterable[IndexingMap],
     sizes: tuple[int, ...] | None = None,

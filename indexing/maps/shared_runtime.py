@@ -40,9 +40,9 @@ def share_runtime(
     widest: dict[Hashable, RuntimeVariable] = {}
     renamed = [_rename(m, widest) for m in maps]
     by_name = {rt.name: rt.variable for rt in widest.values()}
-    widen = partial(_widened, by_name)
+    widen = partial(_widen_variables, by_name)
     runtime = tuple([rt.substituted(widen) if rt.index else rt for rt in widest.values()])
-    return [_bound(m, {rt.name: rt for rt in runtime}) for m in renamed], runtime
+    return [_bind_variables(m, {rt.name: rt for rt in runtime}) for m in renamed], runtime
 
 
 def _already_shared(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...] | None:
@@ -61,7 +61,7 @@ def _already_shared(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...] 
     return tuple(shared.values()) if len(set(arrays)) == len(arrays) else None
 
 
-def _widened(by_name: Mapping[str, Variable], expr: Expr) -> Expr:
+def _widen_variables(by_name: Mapping[str, Variable], expr: Expr) -> Expr:
     """Return an index with the widest runtime variables of the same names."""
     named = {v: by_name[v.name].as_expr() for v in expr.variables() if v.name in by_name}
     return Substitution(named)(expr)
@@ -103,7 +103,7 @@ def _rename(m: IndexingMap, widest: dict[Hashable, RuntimeVariable]) -> Indexing
     )
 
 
-def _bound(m: IndexingMap, by_name: Mapping[str, RuntimeVariable]) -> IndexingMap:
+def _bind_variables(m: IndexingMap, by_name: Mapping[str, RuntimeVariable]) -> IndexingMap:
     """Return a map with the variables of `by_name`, and its own bounds as constraints."""
     if all(by_name[rt.name] is rt for rt in m.runtime):
         return m

@@ -86,7 +86,7 @@ def simplify_map(indexing_map: IndexingMap, keep_multiplicity: bool = False) -> 
     """Return the same relation in its simplest form; see `IndexingMap.simplify`."""
     if _is_plain(indexing_map):
         return indexing_map
-    return _simplified_once(indexing_map, keep_multiplicity)
+    return _simplify_once(indexing_map, keep_multiplicity)
 
 
 def _is_plain(m: IndexingMap) -> bool:
@@ -100,7 +100,7 @@ def _is_plain(m: IndexingMap) -> bool:
 
 
 @memoised_maps(1 << 11)
-def _simplified_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
+def _simplify_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
     return _simplify_steps(m, keep_multiplicity)
 
 
@@ -118,7 +118,7 @@ def _simplify_steps(
     current = original
     for _ in range(_MAX_ROUNDS):
         start = current = take(domain_law, tighten, current)
-        tighten = _tightened_again(start)
+        tighten = _tighten_again(start)
         for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
             current = take(law, step, current)
         if not start.constraints or current == start:
@@ -137,7 +137,7 @@ def _tighten_domain(m: IndexingMap) -> IndexingMap:
     return _on_domain(m, domain)
 
 
-def _tightened_again(earlier: IndexingMap) -> Step:
+def _tighten_again(earlier: IndexingMap) -> Step:
     """`_tighten_domain` for a map that other steps made from `earlier`, which it returned.
 
     If the domain is the same, only results that these steps changed are rewritten.

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import computation, computation_list, raw, string
 from hlo.ops.op import (
@@ -45,7 +45,7 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
 
     `Instruction.called_computations` has the order of the text.
     """
-    called = called_by(instruction)
+    called = callees_of(instruction)
     return [computation for name in names for computation in called.get(name, ())]
 
 

@@ -29,7 +29,7 @@ MAX_CASES: Final = 9
 """Limit on the number of cases of a value; beyond it, the value is not folded."""
 
 
-def wrapped(value: int, element_type: str) -> int:
+def wrap_integer(value: int, element_type: str) -> int:
     """Return the integer of a type that is equal to `value` modulo ``2^bits``.
 
     >>> wrapped(200, "s8"), wrapped(-1, "u4"), wrapped(7, "s32")

@@ -133,7 +133,7 @@ class Reshape(UnaryOp):
     @constraint("C1", "the number of elements must not change")
     def keeps_elements(self, operand: Shape) -> Fault:
         is_open = UNBOUNDED in self.shape.dims
-        if UNBOUNDED in operand.dims or (is_open and not self._left_over(operand)[1]):
+        if UNBOUNDED in operand.dims or (is_open and not self._quotient_and_remainder(operand)[1]):
             return HOLDS
         if math.prod(operand.dims) == math.prod(self.shape.dims):
             return HOLDS
@@ -150,10 +150,10 @@ class Reshape(UnaryOp):
         if 0 in self.shape.dims:
             return shape
         dynamic = any(size.dynamic for size in dims_of(operand))
-        rest = Dim(self._left_over(operand)[0], dynamic)
+        rest = Dim(self._quotient_and_remainder(operand)[0], dynamic)
         return array(shape.element_type, [n if n.is_known else rest for n in dims_of(shape)])
 
-    def _left_over(self, operand: Shape) -> tuple[int, int]:
+    def _quotient_and_remainder(self, operand: Shape) -> tuple[int, int]:
         """Quotient and remainder of the number of elements by the known sizes of the result."""
         known = math.prod([n for n in self.shape.dims if n != UNBOUNDED])
         count = math.prod(operand.dims)

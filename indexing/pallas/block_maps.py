@@ -61,7 +61,7 @@ class PlacedOperand:
             grid,
             [b.start(index) for b, index in zip(spec.block, spec.index, strict=True)],
             runtime=(*spec.runtime, *call.symbols),
-            constraints=_needed((*within, *call.conditions)),
+            constraints=_needed_constraints((*within, *call.conditions)),
         )
         return cls(call, spec, spec.block, starts)
 
@@ -113,7 +113,7 @@ class PlacedOperand:
                 continue
             offsets.append(Variable(f"{prefix}{len(offsets)}", 0, each.size - 1))
             exprs.append(start + offsets[-1])
-        return tuple(offsets), exprs, _needed(self.inside(exprs))
+        return tuple(offsets), exprs, _needed_constraints(self.inside(exprs))
 
     def inside(self, exprs: Sequence[Expr]) -> list[Constraint]:
         """Return the constraints that an element is in the array."""
@@ -186,7 +186,7 @@ def before(a: Sequence[Affine], b: Sequence[Affine]) -> Clause:
     ]
 
 
-def _needed(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+def _needed_constraints(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """Normalise constraints, without those that always hold."""
     simple = [normalise(c) for c in constraints]
     return tuple(dict.fromkeys([c for c in simple if c is not None]))

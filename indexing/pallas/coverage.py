@@ -64,10 +64,10 @@ def _hole(operand: PlacedOperand, inputs: tuple[Variable, ...]) -> tuple[int, ..
         tuple([e.as_expr() for e in array]),
         (*operand.call.conditions, *inside),
     )
-    return unions.only_first([every], [_visited(operand, inputs)], is_first=True)
+    return unions.only_first([every], [_visited_elements(operand, inputs)], is_first=True)
 
 
-def _visited(operand: PlacedOperand, inputs: tuple[Variable, ...]) -> exact.Relation:
+def _visited_elements(operand: PlacedOperand, inputs: tuple[Variable, ...]) -> exact.Relation:
     """The relation from symbols to the elements of all steps."""
     offsets, exprs, inside = operand.points(operand.starts.results, "s")
     hidden = (*[v for v in operand.variables if v not in inputs], *offsets)

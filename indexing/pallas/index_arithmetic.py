@@ -1,8 +1,8 @@
 """Integer arithmetic of index maps: values by cases, with minima and maxima as atoms.
 
 The rules are those of `indexing.ops.integer_rules`.  Minima, maxima and products stay expressions,
-since isl or an enumeration decides about them; division, signs and comparisons branch.  `joined`
-makes one expression of all cases.
+since isl or an enumeration decides about them; division, signs and comparisons branch.
+`join_cases` makes one expression of all cases.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ RULES: Final[Mapping[str, Callable[[str], IntegerRule | None]]] = {
 """The rules of JAX's primitives, by the element type of the operands."""
 
 
-def combined(rule: IntegerRule, operands: Sequence[Cases]) -> Cases | Unknown:
+def combine_cases(rule: IntegerRule, operands: Sequence[Cases]) -> Cases | Unknown:
     """Return the cases of a function of values by cases; cases without points are left out.
 
     >>> from simplifier.linear import constant, variable
@@ -176,7 +176,7 @@ def is_always(cases: Cases, candidate: Expr) -> bool:
     return True
 
 
-def joined(cases: Cases) -> Expr:
+def join_cases(cases: Cases) -> Expr:
     """Return one expression with the values of all cases, which are disjoint.
 
     A case counts less by more than all values differ where its constraints do not hold.

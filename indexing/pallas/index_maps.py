@@ -14,7 +14,7 @@ from hlo.shapes.element_type import NAMES_OF_DTYPES, range_of
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.integer_rules import Cases, comparison, selection
 from indexing.pallas.calls import ScalarOperand
-from indexing.pallas.index_arithmetic import RULES, combined, is_always, joined
+from indexing.pallas.index_arithmetic import RULES, combine_cases, is_always, join_cases
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains
 from simplifier.linear import Expr, as_expr
@@ -76,8 +76,8 @@ class IndexMapReader:
                 return value, ()
             if isinstance(value, _ScalarArray):
                 return Unknown("the index map returns a reference"), ()
-            exprs.append(joined(value))
-        return tuple(exprs), self._needed(exprs)
+            exprs.append(join_cases(value))
+        return tuple(exprs), self._needed_scalars(exprs)
 
     def read(self, number: int, index: tuple[Expr, ...]) -> Expr:
         """Return the element of a scalar-prefetch operand at an index."""
@@ -88,7 +88,7 @@ class IndexMapReader:
             self.runtime[key] = RuntimeVariable(variable, name, index)
         return self.runtime[key].expr
 
-    def _needed(self, exprs: Sequence[Expr]) -> tuple[RuntimeVariable, ...]:
+    def _needed_scalars(self, exprs: Sequence[Expr]) -> tuple[RuntimeVariable, ...]:
         """The scalars in expressions and, recursively, in their indices."""
         by_variable = {rt.variable: rt for rt in self.runtime.values()}
         needed: dict[Variable, RuntimeVariable] = {}
@@ -147,7 +147,7 @@ class _Evaluation:
             known.append(value)
         if any(v.aval.size != 1 for v in eqn.outvars):
             return Unknown(f"`{name}` in the index map has an array as its result")
-        result = _applied(name, eqn, known)
+        result = _apply_primitive(name, eqn, known)
         if isinstance(result, Unknown):
             return result
         return _within_type(name, result, _type_of(eqn.outvars[0].aval), self.reader)
@@ -160,7 +160,7 @@ class _Evaluation:
         outputs = self.outputs(inner, getattr(closed, "consts", ()), operands)
         floor = _FLOORS.get(str(eqn.params.get("name")))
         if floor is not None and len(operands) == 2 and len(outputs) == 1:
-            outputs[0] = _floored(floor, operands, outputs[0])
+            outputs[0] = _floor_division(floor, operands, outputs[0])
         return outputs
 
     def _cond(self, eqn: Any, operands: list[_Value]) -> list[_Value]:
@@ -171,10 +171,8 @@ class _Evaluation:
             return branches[0] if len(branches) == 1 else [_no_array(chosen)] * len(eqn.outvars)
         outputs: list[_Value] = list(branches[-1])
         for k in reversed(range(len(branches) - 1)):
-            is_before = combined(comparison("LE"), [chosen, [(as_expr(k), ())]])
-            outputs = [
-                _selected(is_before, a, b) for a, b in zip(branches[k], outputs, strict=True)
-            ]
+            is_before = combine_cases(comparison("LE"), [chosen, [(as_expr(k), ())]])
+            outputs = [_select(is_before, a, b) for a, b in zip(branches[k], outputs, strict=True)]
         return outputs
 
     def _get(self, eqn: Any, operands: list[_Value]) -> _Value:
@@ -194,7 +192,7 @@ class _Evaluation:
             value = operands[place]
             if not isinstance(value, list):
                 return _no_array(value)
-            index.append(joined(value))
+            index.append(join_cases(value))
         return [(self.reader.read(array.number, tuple(index)), ())]
 
 
@@ -215,7 +213,7 @@ def _type_of(aval: Any) -> str:
     return NAMES_OF_DTYPES.get(str(aval.dtype), "")
 
 
-def _applied(name: str, eqn: Any, operands: list[Cases]) -> Cases | Unknown:
+def _apply_primitive(name: str, eqn: Any, operands: list[Cases]) -> Cases | Unknown:
     """Apply a primitive to integers."""
     if name in _UNCHANGED:
         return operands[0]
@@ -227,19 +225,19 @@ def _applied(name: str, eqn: Any, operands: list[Cases]) -> Cases | Unknown:
     if name == "convert_element_type":
         if result_type != "pred":
             return operands[0]
-        return combined(comparison("NE"), [operands[0], [(as_expr(0), ())]])
+        return combine_cases(comparison("NE"), [operands[0], [(as_expr(0), ())]])
     if name == "select_n" and len(operands) == 3:
-        return combined(selection, [operands[0], operands[2], operands[1]])
+        return combine_cases(selection, [operands[0], operands[2], operands[1]])
     if name == "integer_pow":
         power: int = eqn.params["y"]
         if power < 1:
             return Unknown("`integer_pow` in the index map has a power below 1")
-        return combined(lambda x: [(_power(x[0], power), ())], operands)
+        return combine_cases(lambda x: [(_power(x[0], power), ())], operands)
     make_rule = RULES.get(name)
     rule_or_none = make_rule(_type_of(eqn.invars[0].aval)) if make_rule else None
     if rule_or_none is None:
         return Unknown(f"`{name}` in the index map has no rule")
-    result = combined(rule_or_none, operands)
+    result = combine_cases(rule_or_none, operands)
     return Unknown(f"`{name}` in the index map {result}") if isinstance(result, Unknown) else result
 
 
@@ -247,7 +245,7 @@ def _power(base: Expr, power: int) -> Expr:
     return base if power == 1 else _power(base, power - 1) * base
 
 
-def _floored(
+def _floor_division(
     floor: Callable[[Expr, int], Expr], operands: Sequence[_Value], output: _Value
 ) -> _Value:
     """Return a division that rounds down as one expression, if all cases have its value."""
@@ -263,11 +261,11 @@ def _floored(
     return [(candidate, ())] if is_always(output, candidate) else output
 
 
-def _selected(predicate: _Value, first: _Value, second: _Value) -> _Value:
+def _select(predicate: _Value, first: _Value, second: _Value) -> _Value:
     for value in (predicate, first, second):
         if not isinstance(value, list):
             return _no_array(value)
-    return combined(selection, [predicate, first, second])  # type: ignore[list-item]
+    return combine_cases(selection, [predicate, first, second])  # type: ignore[list-item]
 
 
 def _within_type(name: str, cases: Cases, element_type: str, reader: IndexMapReader) -> _Value:

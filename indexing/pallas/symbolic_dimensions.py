@@ -30,7 +30,7 @@ def names_in(text: str) -> list[str]:
     >>> sorted(names_in("8*floordiv(n, 8) + max(m, 1) >= k"))
     ['k', 'm', 'n']
     """
-    tree = ast.Module([_parsed(side) for side in _COMPARISON.split(text)], [])
+    tree = ast.Module([_parse(side) for side in _COMPARISON.split(text)], [])
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     return list(dict.fromkeys(node.id for node in names if id(node) not in functions))
@@ -39,7 +39,7 @@ def names_in(text: str) -> list[str]:
 def dimension(text: str, symbols: Mapping[str, Variable]) -> Expr | Unknown:
     """Return the expression of a dimension, with the variables of its symbols."""
     try:
-        return _expr(_parsed(text).value, symbols)
+        return _expr(_parse(text).value, symbols)
     except (NotImplementedError, SyntaxError, KeyError):
         return Unknown(f"the symbolic size {text} has no affine expression")
 
@@ -65,7 +65,7 @@ def condition(text: str, symbols: Mapping[str, Variable]) -> Constraint | Unknow
     return Constraint(gap, min(low, 0), 0)
 
 
-def _parsed(text: str) -> ast.Expr:
+def _parse(text: str) -> ast.Expr:
     return ast.Expr(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
 
 

@@ -244,7 +244,7 @@ class _CallReader:
         return symbolic_dimensions.dimension(text, self.symbols)
 
     def _add_symbol(self, name: str, conditions: Sequence[str]) -> None:
-        given = self._given(name)
+        given = self._given_range(name)
         bounds = (1, MAX_SIZE) if given is None else given.bounds
         self.symbols[name] = Variable(name, *bounds)
         if given is not None and given.step > 1:
@@ -256,7 +256,7 @@ class _CallReader:
                 if isinstance(condition, Constraint) and not condition.is_true:
                     self.conditions.append(condition)
 
-    def _given(self, *names: str | int) -> GivenValues | None:
+    def _given_range(self, *names: str | int) -> GivenValues | None:
         """Return the range that the user gives under one of these names."""
         for name in names:
             if name in self.ranges:
@@ -292,7 +292,7 @@ class _CallReader:
 
     def _dynamic_size(self, number: int, value: KnownValue | None) -> Expr:
         name = f"{_DYNAMIC}{number}"
-        given = self._given(name, *([value.name] if isinstance(value, ArgumentName) else []))
+        given = self._given_range(name, *([value.name] if isinstance(value, ArgumentName) else []))
         bounds = (0, MAX_SIZE) if given is None else given.bounds
         self.symbols[name] = Variable(name, *bounds)
         self.dynamic.append(name)
@@ -342,7 +342,7 @@ class _CallReader:
         names: list[str | int] = [*self._names_at(count + number), f"s{number}", number]
         names += [f"args[{number}]"]
         names += [constant.name] if isinstance(constant, ArgumentName) else []
-        given = self._given(*names)
+        given = self._given_range(*names)
         return limits if given is None else intersect(limits, given.bounds)
 
     # ------------------------------------------------------------ operands

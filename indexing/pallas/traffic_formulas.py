@@ -211,7 +211,7 @@ class _Formulas:
                 return Unknown("blocks at the end of the array have no formula")
             clipped[k] = size, each.size
         values = [
-            self._clipped(k, *clipped[k])
+            self._clipped_sums(k, *clipped[k])
             if k in clipped
             else _WeightSums(n, as_expr(1), as_expr(1))
             for k, n in enumerate(self.sizes)
@@ -231,7 +231,7 @@ class _Formulas:
         ]
         return owned[0] if len(users) == 1 else None
 
-    def _clipped(self, k: int, size: Expr, block: int) -> _WeightSums:
+    def _clipped_sums(self, k: int, size: Expr, block: int) -> _WeightSums:
         """Return the sums of the sizes of the blocks in the array, by the index of the block."""
         return _WeightSums(
             self._smaller(size, self.real[k] * block, self.sizes[k] * block),

@@ -57,11 +57,11 @@ def visits_verdict(operand: PlacedOperand, table: BlockTable | Unknown) -> Visit
     shared = shared_block(operand)
     word: VisitsWord = "once"
     if isinstance(shared, Unknown):
-        return _enumerated(table, shared)
+        return _enumerate_visits(table, shared)
     if shared is not None:
         apart = _apart(operand)
         if isinstance(apart, Unknown):
-            return _enumerated(table, apart)
+            return _enumerate_visits(table, apart)
         if apart is not None:
             return _or_may(operand, apart)
         word = "consecutive"
@@ -75,7 +75,7 @@ def visits_verdict(operand: PlacedOperand, table: BlockTable | Unknown) -> Visit
     return VisitsVerdict(word)
 
 
-def _enumerated(table: BlockTable | Unknown, reason: Unknown) -> VisitsVerdict:
+def _enumerate_visits(table: BlockTable | Unknown, reason: Unknown) -> VisitsVerdict:
     """Return the verdict from all blocks where isl does not decide."""
     blocks = EnumeratedBlocks.of(table)
     if isinstance(blocks, Unknown):

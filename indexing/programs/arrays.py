@@ -10,7 +10,7 @@ from hlo.modules.effects import has_own_effect
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, bottom_up, run_recursive
 from hlo.shapes.shape import leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.maps.arrays import Path
 from indexing.ops.base import RoutingOp
 from indexing.ops.collective_bases import Collective
@@ -72,7 +72,7 @@ class ProgramArrays(ABC, Generic[ArrayT]):
         """Return `values` within a recursion."""
         values = dict(zip(computation.parameters, inputs, strict=True))
         self.enter(computation, values)
-        for instruction in needed_by(roots):
+        for instruction in dependencies_of(roots):
             if instruction not in values:
                 operands = tuple([values[operand] for operand in instruction.operands])
                 values[instruction] = yield from self.apply_to(instruction, operands)

@@ -38,9 +38,9 @@ def allocation_lines(profile: MemoryProfile) -> Iterator[str]:
     table = Table("allocated by XLA", columns, rows, right=range(1, len(columns)))
     yield from str(table).splitlines()
     if assignment is not None:
-        yield from _compared("assigned", len(assignment.values), assignment_faults(profile))
+        yield from _compare_sizes("assigned", len(assignment.values), assignment_faults(profile))
     if usage is not None:
-        yield from _compared("reported", len(usage.rows), usage_faults(profile))
+        yield from _compare_sizes("reported", len(usage.rows), usage_faults(profile))
 
 
 def assignment_faults(profile: MemoryProfile) -> list[str]:
@@ -65,7 +65,7 @@ def usage_faults(profile: MemoryProfile) -> list[str]:
     return faults
 
 
-def _compared(word: str, count: int, faults: list[str]) -> Iterator[str]:
+def _compare_sizes(word: str, count: int, faults: list[str]) -> Iterator[str]:
     """Yield how many sizes agree, and those that do not."""
     yield f"  {count - len(faults):,} of {count:,} {word} sizes are those computed here"
     yield from [f"  note: {fault}" for fault in faults]

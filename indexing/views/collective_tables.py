@@ -65,8 +65,8 @@ def collective_records(module: Module) -> list[dict[str, Any]]:
             "kind": cost.kind,
             "devices": cost.group_size,
             "executions": cost.executions.number,
-            "sent": _known(cost.bytes_sent),
-            "least": _known(needed.get(cost.instruction)),
+            "sent": _number_or_none(cost.bytes_sent),
+            "least": _number_or_none(needed.get(cost.instruction)),
         }
         for cost in costs
     ]
@@ -76,5 +76,5 @@ def _figure(number: int | Unknown | None) -> str:
     return "" if number is None else "?" if isinstance(number, Unknown) else f"{number:,}"
 
 
-def _known(number: int | Unknown | None) -> int | None:
+def _number_or_none(number: int | Unknown | None) -> int | None:
     return None if isinstance(number, Unknown) else number

@@ -22,7 +22,7 @@ def in_place_lines(shared: SharedMemory, limit: int) -> Iterator[str]:
     counts = _counts(shared.count("safe"), shared.count("not safe"), undecided)
     yield f"  in place{_missing(shared)}: {counts}"
     rows = [each for word in ("undecided", "safe") for each in shared.results if each.word == word]
-    yield from _limited([f"    {row.word}: {row}" for row in rows], limit)
+    yield from _limit_lines([f"    {row.word}: {row}" for row in rows], limit)
     overlaps = shared.overlaps
     if overlaps is None:
         return
@@ -35,7 +35,7 @@ def in_place_lines(shared: SharedMemory, limit: int) -> Iterator[str]:
     counts = _counts(overlaps.safe, len(overlaps.faults), len(overlaps.undecided))
     pairs = counted_noun(overlaps.pairs, "pair")
     yield f"  overlapping arrays: {pairs}, {overlaps.in_part:,} in part: {counts}"
-    yield from _limited([f"    {each}" for each in overlaps.undecided], limit)
+    yield from _limit_lines([f"    {each}" for each in overlaps.undecided], limit)
 
 
 def _missing(shared: SharedMemory) -> str:
@@ -50,7 +50,7 @@ def _counts(safe: int, unsafe: int, undecided: int) -> str:
     return f"{known}, {undecided:,} undecided" if undecided else known
 
 
-def _limited(lines: list[str], limit: int) -> Iterator[str]:
+def _limit_lines(lines: list[str], limit: int) -> Iterator[str]:
     yield from lines[:limit]
     if len(lines) > limit:
         yield f"    … {len(lines) - limit:,} more"

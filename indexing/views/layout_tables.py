@@ -95,10 +95,10 @@ def _peaks(trial: LayoutTrial) -> list[tuple[str, int, int]]:
     """Return each memory space with the bytes of its peak before and after."""
     before, after = trial.peaks_before, trial.peaks_after
     return [
-        (space_name(space, trial.before), _stored(before, space), _stored(after, space))
+        (space_name(space, trial.before), _stored_bytes(before, space), _stored_bytes(after, space))
         for space in sorted({*before, *after})
     ]
 
 
-def _stored(peaks: Mapping[int, SpacePeak], space: int) -> int:
+def _stored_bytes(peaks: Mapping[int, SpacePeak], space: int) -> int:
     return peaks[space].stored_bytes if space in peaks else 0

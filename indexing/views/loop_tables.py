@@ -95,7 +95,7 @@ def _number(value: int | Unknown) -> str:
     return "unknown" if isinstance(value, Unknown) else f"{value:,}"
 
 
-def _known(value: int | Unknown) -> int | None:
+def _number_or_none(value: int | Unknown) -> int | None:
     return None if isinstance(value, Unknown) else value
 
 
@@ -137,7 +137,7 @@ def loop_tiling_record(tiling: LoopTiling) -> dict[str, Any]:
         ],
         "not_online": list(waiting_sums(tiling)),
         "grade": tiling.grade,
-        **{k: None if v is None else _known(v) for k, v in figures.items()},
+        **{k: None if v is None else _number_or_none(v) for k, v in figures.items()},
         "phases": [
             {
                 "steps": phase.steps,
@@ -305,7 +305,7 @@ class LoopAnswer:
             "stages": compiled.stages,
             "ctas": compiled.ctas,
             "device": device,
-            "shared_bytes": _known(shared),
+            "shared_bytes": _number_or_none(shared),
             "violations": None if isinstance(violated, Unknown) else violated,
         }
         row = ("loops", loop_tiling_record(tiling) | {"compiled": compiled_fields})
@@ -339,7 +339,7 @@ class LoopAnswer:
         if answer.compiled is not None:
             effort["compiled"] = {
                 "tile_sizes": answer.compiled.tiling.sizes,
-                "bytes": _known(answer.compiled.tiling.bytes),
+                "bytes": _number_or_none(answer.compiled.tiling.bytes),
                 "warps": answer.compiled.compiled.warps,
                 "stages": answer.compiled.compiled.stages,
                 "better": answer.compiled.better,

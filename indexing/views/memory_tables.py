@@ -105,7 +105,7 @@ class MemoryTable:
             yield from section.lines(width)
         yield from allocation_lines(profile)
 
-    def _shown(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:
+    def _shown_buffers(self, peak: SpacePeak) -> tuple[HloBuffer, ...]:
         if self.at_peak:
             return self.profile.alive(peak.step, peak.space)
         own = [buffer for buffer in self.profile.buffers if buffer.space == peak.space]
@@ -114,7 +114,7 @@ class MemoryTable:
     def sections(self, top: int) -> Iterator[SpaceSection]:
         """Yield a section for each memory space with buffers, with at most `top` of them."""
         for peak in self.profile.peaks.values():
-            if shown := self._shown(peak):
+            if shown := self._shown_buffers(peak):
                 yield self.section(peak, shown, top)
 
     def section(self, peak: SpacePeak, shown: tuple[HloBuffer, ...], top: int) -> SpaceSection:
@@ -174,7 +174,7 @@ class MemoryTable:
             top: the maximum number of buffers of each memory space; by default, all.
         """
         profile = self.profile
-        spaces = [peak for peak in profile.peaks.values() if self._shown(peak)]
+        spaces = [peak for peak in profile.peaks.values() if self._shown_buffers(peak)]
         return {
             "file": self.file,
             "module": profile.module.name,
@@ -185,7 +185,7 @@ class MemoryTable:
                 _peak_record(peak, profile) | {"memory_bytes": self.sizes.get(peak.space)}
                 for peak in spaces
             ],
-            "buffers": [_record(b) for peak in spaces for b in self._shown(peak)[:top]],
+            "buffers": [_record(b) for peak in spaces for b in self._shown_buffers(peak)[:top]],
             **allocation_record(profile),
             "unknown": None,
             "schema_version": SCHEMA_VERSION,

@@ -157,7 +157,7 @@ class SourceTable:
                 str(kernel.bytes),
                 f"{kernel.number} of {kernel.size}",
                 f"{kernel.traffic.instruction.opcode} {full_name(kernel.traffic.instruction)}",
-                _named(kernel),
+                _name_list(kernel),
             ]
             for kernel in self.kernels
         ]
@@ -218,7 +218,7 @@ class SourceTable:
         }
 
 
-def _named(kernel: SourceKernel) -> str:
+def _name_list(kernel: SourceKernel) -> str:
     """Return the names of the instructions; those found by the module before, with how."""
     names = [each.name for each in kernel.made]
     for link in kernel.linked:

@@ -76,7 +76,9 @@ class TileAnswer:
         """
         texts = self.texts(paint if width is None else plain)  # notes are wrapped
         if width is None:
-            yield " ".join([*[_styled(paint, s, w) for w, s in self.subject.head()], self.title])
+            yield " ".join(
+                [*[_style_text(paint, s, w) for w, s in self.subject.head()], self.title]
+            )
             lines = [*_record_lines(texts, paint), *self.body]
         else:
             yield from _heading_lines(self, width, paint)
@@ -250,7 +252,7 @@ def misses_answer(
 # ---------------------------------------------------------------- lines
 
 
-def _styled(paint: Paint, style: str, text: str) -> str:
+def _style_text(paint: Paint, style: str, text: str) -> str:
     return paint(text, style) if style else text
 
 
@@ -263,7 +265,9 @@ def _record_lines(texts: Sequence[tuple[ArrayLabel, EntryText]], paint: Paint) -
 
 def _heading_lines(answer: TileAnswer, width: int, paint: Paint) -> Iterator[str]:
     """Yield the lines of the heading on a terminal."""
-    units = [Unit(word, partial(_styled, paint, style)) for word, style in answer.subject.head()]
+    units = [
+        Unit(word, partial(_style_text, paint, style)) for word, style in answer.subject.head()
+    ]
     parts = answer.title.split(", ")
     units += [Unit(f"{part},") for part in parts[:-1]] + [Unit(parts[-1])]
     for line in wrap_units(units, width):

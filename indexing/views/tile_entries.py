@@ -15,7 +15,7 @@ from indexing.maps.answers import Answer
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.runtime_values import named_apart, named_together
+from indexing.maps.regions.runtime_values import name_apart, name_together
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.memory.movement.amounts import Amount
 from indexing.memory.movement.part_padding import bytes_of_tiles
@@ -173,7 +173,7 @@ class RegionEntry:
         if self.finished is not None:
             parts = [f"{parts[0]} read it", f"{region_text(self.finished)} read no other tile"]
         shown = [r.runtime for r in (self.region, self.finished) if isinstance(r, Region)]
-        runtime = named_apart([rt for variables in shown for rt in variables])
+        runtime = name_apart([rt for variables in shown for rt in variables])
         return EntryText(parts, [*self._stored_notes, *[runtime_text(v, paint) for v in runtime]])
 
     def record(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _with_common_names(
     """The regions of one output, with one name in both for each runtime value."""
     if not (isinstance(region, Region) and isinstance(finished, Region)):
         return region, finished
-    own, others = named_together([region.runtime, finished.runtime])
+    own, others = name_together([region.runtime, finished.runtime])
     return replace(region, runtime=own), replace(finished, runtime=others)
 
 

@@ -105,22 +105,24 @@ class TileSubject:
         Args:
             masks: leave out what masks hide; see `tile`.
         """
-        maps = self._unvalued(masks)
+        maps = self._answer_without_values(masks)
         return with_given_values(maps, self.values, Options(exact=self.exact))
 
     @property
     def uses_values(self) -> bool:
         """True if the values decide a runtime value of the maps."""
-        return bool(self.values) and is_decided_by(self.values, self._unvalued(masks=True))
+        return bool(self.values) and is_decided_by(
+            self.values, self._answer_without_values(masks=True)
+        )
 
     @property
     def uses_assumptions(self) -> bool:
         """True if the maps of an array need the assumptions."""
         return bool(self.assume) and any(
-            m.assumptions for maps in self._unvalued(masks=True).maps for m in maps
+            m.assumptions for maps in self._answer_without_values(masks=True).maps for m in maps
         )
 
-    def _unvalued(self, masks: bool) -> Answer:
+    def _answer_without_values(self, masks: bool) -> Answer:
         options: OptionChoices = {"exact": self.exact, "masks": masks, "assume": self.assume}
         if self.is_forward:
             return input_to_output(self.instruction, self.operand, **options)

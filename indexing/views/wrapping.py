@@ -100,7 +100,7 @@ def wrap_lines(lines: Iterable[str], width: int | None) -> Iterator[str]:
         if width is None or line_width(line) <= width:
             yield line
         else:
-            yield from _wrapped(line, width)
+            yield from _wrap_parts(line, width)
 
 
 def line_width(text: str) -> int:
@@ -112,7 +112,7 @@ def line_width(text: str) -> int:
 _MARK: Final = re.compile("[\ud800-\udfff]")
 
 
-def _wrapped(line: str, width: int) -> Iterator[str]:
+def _wrap_parts(line: str, width: int) -> Iterator[str]:
     """Yield the parts of a line that is too wide; columns may move closer."""
     margin = " " * min(len(line) - len(line.lstrip(" ")), INDENT)  # a number may be flush right
     part, room = "", width

@@ -26,14 +26,14 @@ def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relat
         names: the names of the inputs; by default ``d0, d1, …``.
     """
     relation = relation.coalesce()
-    return _decoded(relation, _disjoint_parts(relation), names)
+    return _decode_parts(relation, _disjoint_parts(relation), names)
 
 
 def few_pieces(relation: isl.Map, most: int) -> tuple[Relation, ...] | None:
     """Return ``pieces(relation)``; None if there are more than `most`, which are not decoded."""
     relation = relation.coalesce()
     parts = list(islice(_disjoint_parts(relation), most + 1))
-    return _decoded(relation, parts) if len(parts) <= most else None
+    return _decode_parts(relation, parts) if len(parts) <= most else None
 
 
 _Part: TypeAlias = tuple[ConvexSet, "isl.MultiAff | None"]
@@ -53,7 +53,7 @@ def _disjoint_parts(relation: isl.Map) -> Iterator[_Part]:
             yield part, None
 
 
-def _decoded(
+def _decode_parts(
     relation: isl.Map, parts: Iterable[_Part], names: Sequence[str] | None = None
 ) -> tuple[Relation, ...]:
     ctx = relation.get_ctx()

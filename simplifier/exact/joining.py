@@ -30,7 +30,7 @@ MAX_WHOLE: Final = 24
 
 
 @lru_cache(maxsize=1 << 9)
-def joined(
+def join_relations(
     relations: tuple[Relation, ...], most: int, budget: int = JOINING_BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return affine relations with the same union as `relations`, as few as are found.
@@ -50,7 +50,7 @@ def joined(
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
         union = as_map(ctx, *relations).coalesce().compute_divs()
-        parts = _grown(union)
+        parts = _grow_parts(union)
         if len(parts) > most:
             return relations
         return tuple([piece for part in parts for piece in pieces(part)])
@@ -74,7 +74,7 @@ class _ConvexPart(NamedTuple):
     divisions: int
 
 
-def _grown(union: isl.Map) -> list[isl.Map]:
+def _grow_parts(union: isl.Map) -> list[isl.Map]:
     """Return convex relations with this union: its hull, or parts that grow by other parts."""
     parts = [isl.Map.from_basic_map(part) for part in union.get_basic_maps() if not part.is_empty()]
     whole = _whole(parts, union)
@@ -97,7 +97,7 @@ def _whole(parts: Sequence[isl.Map], union: isl.Map) -> isl.Map | None:
     if 1 < len(parts) <= MAX_WHOLE:
         hull = isl.Map.from_basic_map(union.simple_hull())
         if _coefficient(hull) <= max(map(_coefficient, parts)):
-            hull = _restricted(hull, _bounds(union))
+            hull = _restrict(hull, _bounds(union))
             if _divisions(hull) <= max(map(_divisions, parts)) and hull.is_subset(union):
                 return hull
     return None
@@ -120,7 +120,7 @@ def _grow(others: list[_ConvexPart], allowed: isl.Map | None) -> list[isl.Map]:
         part, others = others[0], others[1:]
         number = 0
         while number < len(others):
-            larger = _joined(part, others[number], allowed)
+            larger = _join_parts(part, others[number], allowed)
             if larger is None:
                 number += 1
             else:
@@ -131,7 +131,7 @@ def _grow(others: list[_ConvexPart], allowed: isl.Map | None) -> list[isl.Map]:
     return grown
 
 
-def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexPart | None:
+def _join_parts(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexPart | None:
     """Return the hull of two parts if it is allowed and no more complex, or None."""
     union = a.relation.union(b.relation)
     hull = isl.Map.from_basic_map(union.simple_hull())
@@ -145,7 +145,7 @@ def _joined(a: _ConvexPart, b: _ConvexPart, allowed: isl.Map | None) -> _ConvexP
         for form, (c, m) in zip(_form_texts(union), residues, strict=True)
         if m > 1
     ]
-    hull = _restricted(hull, stated)
+    hull = _restrict(hull, stated)
     divisions = _divisions(hull)
     if divisions > max(a.divisions, b.divisions) + len(stated):
         return None
@@ -166,7 +166,7 @@ def _bounds(union: isl.Map) -> list[str]:
     ]
 
 
-def _restricted(relation: isl.Map, conditions: Sequence[str]) -> isl.Map:
+def _restrict(relation: isl.Map, conditions: Sequence[str]) -> isl.Map:
     """Return the pairs of a relation that satisfy conditions on its forms."""
     inputs, outputs = _names(relation)
     if not conditions or not inputs + outputs:

@@ -14,25 +14,25 @@ from tests.codegen.comparison import checked_nest
 ADD = "sum { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }"
 
 
-def braced(numbers: list[int] | range) -> str:
+def list_numbers(numbers: list[int] | range) -> str:
     return ",".join(map(str, numbers))
 
 
 def reversal(sizes: list[int]) -> Module:
     """A transpose that reverses the dimensions."""
-    operand, order = braced(sizes), braced(range(len(sizes))[::-1])
+    operand, order = list_numbers(sizes), list_numbers(range(len(sizes))[::-1])
     return hlo.parse(
         f"ENTRY e {{ p = s32[{operand}] parameter(0) "
-        f"ROOT r = s32[{braced(sizes[::-1])}] transpose(p), dimensions={{{order}}} }}"
+        f"ROOT r = s32[{list_numbers(sizes[::-1])}] transpose(p), dimensions={{{order}}} }}"
     )
 
 
 def reduction(sizes: list[int], kept: int) -> Module:
     """A sum over all dimensions but the first `kept`."""
-    dimensions = braced(range(kept, len(sizes)))
+    dimensions = list_numbers(range(kept, len(sizes)))
     return hlo.parse(
-        f"{ADD} ENTRY e {{ p = s32[{braced(sizes)}] parameter(0) z = s32[] constant(3) "
-        f"ROOT r = s32[{braced(sizes[:kept])}] reduce(p, z), dimensions={{{dimensions}}}, "
+        f"{ADD} ENTRY e {{ p = s32[{list_numbers(sizes)}] parameter(0) z = s32[] constant(3) "
+        f"ROOT r = s32[{list_numbers(sizes[:kept])}] reduce(p, z), dimensions={{{dimensions}}}, "
         "to_apply=sum }"
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 import hlo
 from indexing.dataflow import evaluation
-from indexing.dataflow.evaluation import evaluated
+from indexing.dataflow.evaluation import evaluate_array
 from indexing.maps.arrays import ArrayRef
 
 CALLED = """
@@ -44,7 +44,7 @@ SCATTER_ONE = f"""n = s32[1] constant({{ 2 }})  u = s32[] constant(9)
 def value(lines: str) -> np.ndarray | None:
     """Return the value of the root of a program that starts with `C`."""
     module = hlo.parse(f"{CALLED} ENTRY e {{ p = s32[4] parameter(0)  {C} {lines} }}")
-    return evaluated(ArrayRef(module.entry.root))
+    return evaluate_array(ArrayRef(module.entry.root))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,6 @@ def test_arrays_beyond_the_limit_are_evaluated_again(monkeypatch: pytest.MonkeyP
     lines = "a = s32[4] add(c, c)  b = s32[4] add(a, c)  ROOT d = s32[4] add(b, a)"
     module = hlo.parse(f"{CALLED} ENTRY e {{ {C} {lines} }}")
     for name in ("b", "d", "a", "d"):
-        table = evaluated(ArrayRef(module.entry[name]))
+        table = evaluate_array(ArrayRef(module.entry[name]))
         factor = {"a": 2, "b": 3, "d": 5}[name]
         assert np.array_equal(np.asarray(table), factor * np.array([3, 1, 2, 0]))

@@ -8,7 +8,7 @@ import pytest
 import hlo
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved
-from indexing.equivalence.roundings import widened
+from indexing.equivalence.roundings import widen_floats
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.roundings import EXCESS, FACTORS
 from indexing.equivalence.values.terms.terms import FormulaTable
@@ -124,9 +124,9 @@ def test_differences_without_narrow_floats_are_no_roundings() -> None:
 
 
 def test_bits_of_floats_have_no_form_in_f64() -> None:
-    assert widened(hlo.parse("ENTRY e { p = f32[2] parameter(0)  "
+    assert widen_floats(hlo.parse("ENTRY e { p = f32[2] parameter(0)  "
                              "ROOT b = s32[2] bitcast-convert(p) }")) is None  # fmt: skip
-    module = widened(hlo.parse(f"{HEAD}{ROUNDED}ROOT r = f32[7] negate(w) }}"))
+    module = widen_floats(hlo.parse(f"{HEAD}{ROUNDED}ROOT r = f32[7] negate(w) }}"))
     assert module is not None
     given = np.array([1 / 3] * 7)
     assert (run(module, [given])[0] == -given).all()

@@ -254,7 +254,7 @@ def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
         indexing.from_jax(jnp.sin, f32(2))
 
 
-def scaled(x: Any, unused: Any) -> Any:
+def scale_helper(x: Any, unused: Any) -> Any:
     return helper(x) * 2
 
 
@@ -265,14 +265,14 @@ def helper(x: Any) -> Any:
 @pytest.mark.parametrize("stage", ["lowered", "optimized"])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_sources_are_lines_of_the_program(stage: Any, jitted: bool) -> None:
-    function = jax.jit(scaled) if jitted else scaled
+    function = jax.jit(scale_helper) if jitted else scale_helper
     module = indexing.from_jax(function, f32(3), f32(2), stage=stage)
     (sine,) = module.find(opcode="sine")
     here = helper.__code__
     assert (sine.source.file, sine.source.line) == (__file__, here.co_firstlineno + 1)
-    assert (sine.source.function, sine.source.op_name) == ("helper", "jit(scaled)/sin")
+    assert (sine.source.function, sine.source.op_name) == ("helper", "jit(scale_helper)/sin")
     functions = [frame.function for frame in sine.source.frames]
-    assert functions[:3] == ["helper", "scaled", "test_sources_are_lines_of_the_program"]
+    assert functions[:3] == ["helper", "scale_helper", "test_sources_are_lines_of_the_program"]
     for instruction in module.instructions:
         assert instruction.source.file in (None, __file__), instruction
 

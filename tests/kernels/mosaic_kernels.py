@@ -120,11 +120,11 @@ def first_half(x: Any, o: Any) -> None:
         o[...] = jnp.zeros_like(o)
 
 
-def sliced(x: Any, o: Any) -> None:
+def copy_slices(x: Any, o: Any) -> None:
     o[...] = x[pl.ds(pl.program_id(0) * 2, 2)]
 
 
-def looped(x: Any, o: Any) -> None:
+def sum_rows(x: Any, o: Any) -> None:
 
     def step(k: Any, total: Any) -> Any:
         return total + x[pl.ds(k, 1)][0]
@@ -263,7 +263,7 @@ def pages(s: Any, x: Any, o: Any) -> None:
     o[...] = x[...] * 2
 
 
-def scattered(s: Any, x: Any, o: Any) -> None:
+def scatter_rows(s: Any, x: Any, o: Any) -> None:
     o[...] = x[...] + s[0].astype(jnp.float32)
 
 
@@ -275,12 +275,12 @@ def only_one(x: Any, y: Any, o: Any) -> None:
     o[...] = y[...]
 
 
-def copied(x: Any, o: Any, buffer: Any) -> None:
+def copy_row(x: Any, o: Any, buffer: Any) -> None:
     pltpu.sync_copy(x.at[pl.ds(2 * pl.program_id(0), 2)], buffer)
     o[...] = buffer[...] * 2
 
 
-def written(x: Any, o: Any, buffer: Any) -> None:
+def put_row(x: Any, o: Any, buffer: Any) -> None:
     buffer[...] = x[...] + 1
     pltpu.sync_copy(buffer, o.at[pl.ds(2 * pl.program_id(0), 2)])
 
@@ -387,7 +387,7 @@ def elementwise_cases() -> list[MosaicCase]:
         MosaicCase(
             "sliced",
             _call(
-                sliced,
+                copy_slices,
                 (3,),
                 [_block((6, 2, 3), lambda i: (0, 0, 0))],
                 _block((2, 2, 3), lambda i: (i, 0, 0)),
@@ -398,7 +398,7 @@ def elementwise_cases() -> list[MosaicCase]:
         MosaicCase(
             "looped",
             _call(
-                looped,
+                sum_rows,
                 (2,),
                 [_block((3, 2, 3), lambda i: (i, 0, 0))],
                 _block((1, 2, 3), lambda i: (i, 0, 0)),
@@ -455,7 +455,7 @@ def accumulating_cases() -> list[MosaicCase]:
                 _call(
                     body, (4,), [_block(cube, lambda i: (i, 0, 0))],
                     _block(cube, lambda i: (i, 0, 0)), _array(8, 2, 3),
-                    scratch=[pltpu.VMEM(cube, jnp.float32)],
+                    scratch=[pltpu.VMEM(cube, jnp.float32)]
                 ),
                 ((8, 2, 3),),
             )
@@ -465,7 +465,7 @@ def accumulating_cases() -> list[MosaicCase]:
             "inner_prefix",
             _call(
                 inner_prefix, (2, 3), [at], at, _array(12, 2, 3),
-                scratch=[pltpu.VMEM(cube, jnp.float32)],
+                scratch=[pltpu.VMEM(cube, jnp.float32)]
             ),
             ((12, 2, 3),),
         ),
@@ -475,7 +475,7 @@ def accumulating_cases() -> list[MosaicCase]:
                 _call(
                     body, (3, 2), [_block(cube, lambda i, k: (2 * i + k, 0, 0))],
                     _block((rows, 2, 3), lambda i, k: (2 * i + k, 0, 0)), _array(6 * rows, 2, 3),
-                    scratch=[pltpu.VMEM(cube, jnp.float32)],
+                    scratch=[pltpu.VMEM(cube, jnp.float32)]
                 ),
                 ((12, 2, 3),),
             )
@@ -528,7 +528,7 @@ def other_cases() -> list[MosaicCase]:
         MosaicCase(
             "scattered",
             _call(
-                scattered,
+                scatter_rows,
                 (3,),
                 [scalar_row],
                 _block(cube, lambda i, s: (s[i], 0, 0)),
@@ -576,14 +576,14 @@ def other_cases() -> list[MosaicCase]:
         MosaicCase(
             "copied",
             _call(
-                copied, (3,), [hbm], row, _array(6, 2, 3), scratch=[pltpu.VMEM(cube, jnp.float32)]
+                copy_row, (3,), [hbm], row, _array(6, 2, 3), scratch=[pltpu.VMEM(cube, jnp.float32)]
             ),
             ((6, 2, 3),),
         ),
         MosaicCase(
             "written",
             _call(
-                written, (3,), [row], hbm, _array(6, 2, 3), scratch=[pltpu.VMEM(cube, jnp.float32)]
+                put_row, (3,), [row], hbm, _array(6, 2, 3), scratch=[pltpu.VMEM(cube, jnp.float32)]
             ),
             ((6, 2, 3),),
         ),
@@ -672,14 +672,14 @@ def random_case(seed: int) -> MosaicCase:
             else:
                 _when(CONDITIONS[condition](i, k))(run)
 
-    blocks = [_block((1, 2, 3), partial(_placed, index)) for index in (*reads, writes)]
+    blocks = [_block((1, 2, 3), partial(_place, index)) for index in (*reads, writes)]
     scratch = [pltpu.VMEM((1, 2, 3), jnp.float32)] * 2
     body.__name__ = f"random{seed}"
     call = _call(body, grid, blocks[:2], blocks[2], _array(12, 2, 3), scratch=scratch)
     return MosaicCase(body.__name__, call, ((12, 2, 3),) * 2)
 
 
-def _placed(index: Callable[[Any, Any], Any], i: Any, k: Any) -> tuple[Any, int, int]:
+def _place(index: Callable[[Any, Any], Any], i: Any, k: Any) -> tuple[Any, int, int]:
     return index(i, k), 0, 0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import indexing.execution
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from indexing.kernels.drawn_operands import drawn
+from indexing.kernels.drawn_operands import draw_operands
 from indexing.kernels.witnesses import DRAWS
 from tests.kernels.memory import Array
 
@@ -35,10 +35,11 @@ def has_unique_indices(fusion: Instruction) -> bool:
 
 def operands_of(fusion: Instruction, seed: int) -> list[Array]:
     """Return operands: 0 plain values, 1 values with ties, 2 wide values, 3 ties and small
-    integers, 4 values with NaN, infinities and zeros of both signs; from 100, as `drawn`."""
+    integers, 4 values with NaN, infinities and zeros of both signs; from 100, as
+    `draw_operands`."""
     shapes = [operand.shape for operand in fusion.operands if isinstance(operand.shape, Shape)]
     if seed in DRAWN:
-        return drawn(shapes, seed - DRAWN[0], has_unique_indices(fusion))
+        return draw_operands(shapes, seed - DRAWN[0], has_unique_indices(fusion))
     random = np.random.default_rng(seed + 100)
     unique = has_unique_indices(fusion)
     return [_array(random, shape, seed, unique) for shape in shapes]

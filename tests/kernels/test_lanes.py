@@ -11,7 +11,7 @@ import indexing
 from hlo.shapes.shape import Shape
 from hlo.text.source import Source
 from indexing.kernels import lane_execution
-from indexing.kernels.drawn_operands import SPECIAL, WAYS, drawn, perturbed
+from indexing.kernels.drawn_operands import SPECIAL, WAYS, draw_operands, perturb_operands
 from indexing.kernels.dumps import kernels_of
 from indexing.kernels.kernel import Kernel
 from indexing.kernels.run import Launch
@@ -213,28 +213,28 @@ def test_a_rounding_that_is_left_out_is_not_proved() -> None:
 @pytest.mark.parametrize("element_type", ["f32", "bf16", "s8", "u32", "s64", "u64", "pred", "c64"])
 def test_draws_are_of_their_type_and_differ(element_type: str) -> None:
     shapes = [Shape(element_type, (5, 7)), Shape(element_type, ())]
-    draws = [drawn(shapes, seed, are_distinct=False) for seed in range(2 * WAYS)]
+    draws = [draw_operands(shapes, seed, are_distinct=False) for seed in range(2 * WAYS)]
     assert all([a.shape for a in arrays] == [(5, 7), ()] for arrays in draws)
     assert len({arrays[0].tobytes() for arrays in draws}) > WAYS
-    repeated = drawn(shapes, 3, are_distinct=False)
+    repeated = draw_operands(shapes, 3, are_distinct=False)
     assert repeated[0].tobytes() == draws[3][0].tobytes()
 
 
 def test_draws_have_what_their_way_has() -> None:
     shape = [Shape("f32", (400,))]
-    special, plain, positive = (drawn(shape, seed, False)[0] for seed in (SPECIAL, 0, 5))
+    special, plain, positive = (draw_operands(shape, seed, False)[0] for seed in (SPECIAL, 0, 5))
     assert np.isnan(special).any()
     assert np.isinf(special).any()
     assert np.isfinite(plain).all()
     assert (positive > 0).all()
-    (distinct,) = drawn([Shape("s32", (20, 2))], 1, are_distinct=True)
+    (distinct,) = draw_operands([Shape("s32", (20, 2))], 1, are_distinct=True)
     assert len(np.unique(distinct)) == 40
 
 
 def test_a_perturbation_keeps_equal_values_equal_and_integers() -> None:
     floats = np.array([1.5, 1.5, -3.0, np.inf, np.nan, 0.0], np.float32)
     integers = np.arange(4, dtype=np.int32)
-    moved, same = perturbed([floats, integers], 2.0**-12)
+    moved, same = perturb_operands([floats, integers], 2.0**-12)
     assert same is integers
     assert moved[0] == moved[1] != floats[0]
     assert np.isinf(moved[3])

@@ -49,7 +49,7 @@ def forget() -> None:
     """Clear all memoised maps and answers."""
     simplifier.refine._within_budget.cache_clear()
     simplifier.refine._is_empty.cache_clear()
-    vars(indexing.maps.simplify._simplified_once)["__wrapped__"].cache_clear()
+    vars(indexing.maps.simplify._simplify_once)["__wrapped__"].cache_clear()
 
 
 def simplified_and_queries(text: str) -> tuple[IndexingMap, IndexingMap, int]:

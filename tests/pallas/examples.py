@@ -26,7 +26,7 @@ K_OUTERMOST = Kernel(
 )
 
 
-def ragged(after: int) -> Kernel:
+def ragged_kernel(after: int) -> Kernel:
     return Kernel(
         "ragged",
         (4,),

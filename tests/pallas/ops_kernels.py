@@ -75,7 +75,7 @@ def tpu_cases() -> Iterator[Case]:
     )
     yield "splash_attention", splash, (q, q, q)
     yield "splash_attention gradient", _gradient(splash), (q, q, q)
-    yield "all_gather", gathered, (_array(32, 128),)
+    yield "all_gather", gather_rows, (_array(32, 128),)
     key = _array(2, dtype="uint32")
     threefry = import_module(f"{home}.random.threefry").plthreefry_random_bits
     philox = import_module(f"{home}.random.philox").philox_4x32_count
@@ -95,7 +95,7 @@ def splash(q: Any, k: Any, v: Any) -> Any:
     return jax.vmap(kernels.make_splash_mha_single_device(mask))(q, k, v)
 
 
-def gathered(x: Any) -> Any:
+def gather_rows(x: Any) -> Any:
     """Gather the rows of four devices."""
     from jax.sharding import AbstractMesh
 

@@ -23,8 +23,8 @@ pytest.importorskip("jax")
 WORKED = [
     examples.MATVEC,
     examples.K_OUTERMOST,
-    examples.ragged(2),
-    examples.ragged(16),
+    examples.ragged_kernel(2),
+    examples.ragged_kernel(16),
     examples.RACE,
     examples.transpose(is_aliased=True),
     examples.transpose(is_aliased=False),
@@ -126,10 +126,10 @@ def test_reduction_in_the_outer_dimension() -> None:
 
 def test_element_blocks() -> None:
     """The padding decides whether the last block is legal."""
-    source, output = report_of(examples.ragged(2)).operands
+    source, output = report_of(examples.ragged_kernel(2)).operands
     assert (source.bounds, source.bounds_at) == ("out", ((3,), (52, 0)))
     assert (output.bounds, output.overhang) == ("padded", (14, 0))
-    source, output = report_of(examples.ragged(16)).operands
+    source, output = report_of(examples.ragged_kernel(16)).operands
     assert (source.bounds, source.bytes, output.bytes) == ("padded", 31_744, 25_600)
 
 

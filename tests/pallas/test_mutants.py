@@ -72,7 +72,7 @@ IN_PLACE = Kernel(
 )
 RIGHT = [
     examples.MATVEC,
-    examples.ragged(16),
+    examples.ragged_kernel(16),
     MATMUL,
     ATTENTION,
     SNAKE,

@@ -154,7 +154,7 @@ def command(
     from indexing.views.map_query import Query
 
     figures: list[Figure] = []
-    emitted = _emitted(file)
+    emitted = _emitted_fusions(file)
     query = Query(output_id=output)
     for instruction in selected_instructions(reporter, file, names, query):
         if is_for_tpu(instruction.computation.module):
@@ -179,7 +179,7 @@ def command(
     print_figures(reporter, figures)
 
 
-def _emitted(file: str) -> frozenset[str]:
+def _emitted_fusions(file: str) -> frozenset[str]:
     """Return the fusions whose kernels XLA dumped beside a module."""
     from hlo.text.source import HloError
     from indexing.kernels.dumps import kernels_beside

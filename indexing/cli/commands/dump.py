@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hlo.text.names import counted_noun
-from indexing.cli.jax_inputs import compiled, named_function
+from indexing.cli.jax_inputs import compile_input, named_function
 from indexing.cli.paths import InputPath, OutputFolder
 from indexing.cli.reporter import Reporter
 from indexing.frontends.function_names import EXAMPLE, FORM, is_function
@@ -55,7 +55,7 @@ def command(reporter: Reporter, function: str, folder: str, stage: str) -> None:
         raise click.UsageError(f"{function!r} is no function: write {FORM}, such as {EXAMPLE}")
     context = click.get_current_context()
     source = named_function(context, function)
-    answer = compiled(context, source, source.stage or stage)
+    answer = compile_input(context, source, source.stage or stage)
     with reporter.reporting(folder):
         os.makedirs(folder, exist_ok=True)
         files = [answer.path]

@@ -104,7 +104,7 @@ def command(
         kernel_record,
     )
 
-    chosen = _chosen(reporter, folder, fusion)
+    chosen = _choose_kernels(reporter, folder, fusion)
     if chosen is None:
         return
     results = []
@@ -138,7 +138,7 @@ def _figure(result: KernelResult) -> Figure:
     return kernel_accesses_figure(result.access)
 
 
-def _chosen(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
+def _choose_kernels(reporter: Reporter, folder: str, fusion: str | None) -> Sequence[Kernel] | None:
     """Return the kernels of a folder, or those of one fusion; report if there are none."""
     from indexing.frontends.function_names import is_function
     from indexing.kernels.dumps import kernels_of

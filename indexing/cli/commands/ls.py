@@ -93,7 +93,7 @@ def command(
                 continue
         for computation in inside:
             with reporter.reporting(f"{module.filename}: {computation.name}"):
-                selected = _selected(selection, module, computation)
+                selected = _select_instructions(selection, module, computation)
                 if selected == []:
                     continue
                 lines = computation_lines(
@@ -140,7 +140,7 @@ def _print_ranked(
     reporter.print_answer(notation, lines, instruction_records(chosen, with_source))
 
 
-def _selected(
+def _select_instructions(
     selection: Selection, module: Module, computation: Computation
 ) -> list[Instruction] | None:
     """Return the selected instructions of a computation; None for all."""

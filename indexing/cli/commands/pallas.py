@@ -92,7 +92,7 @@ def command(
     """
     if not is_function(function):
         raise click.UsageError(f"{function!r} is no function: write {FORM}, such as {EXAMPLE}")
-    report = _checked(reporter, function, shapes, ranges or {}, chip, vmem_limit)
+    report = _check_function(reporter, function, shapes, ranges or {}, chip, vmem_limit)
     if report is None:
         return
     from indexing.views.pallas_tables import report_json, report_lines
@@ -101,7 +101,7 @@ def command(
     reporter.verdict = DIFFERENT if report.faults else UNDECIDED if report.is_undecided else 0
 
 
-def _checked(
+def _check_function(
     reporter: Reporter,
     function: str,
     shapes: str,

@@ -137,12 +137,12 @@ def _workers(reporter: Reporter, files: Sequence[str], jobs: int) -> DetailWorke
     from indexing.views.report_page.detail_parts import DetailWorkers
 
     def load(module: Module) -> Callable[[], Module]:
-        return partial(_loaded, module.filename, reporter.max_bytes, reporter.uses_cache)
+        return partial(_load_module, module.filename, reporter.max_bytes, reporter.uses_cache)
 
     return DetailWorkers(jobs, partial(results, jobs=jobs), load)
 
 
-def _loaded(file: str, max_bytes: int | None, uses_cache: bool) -> Module:
+def _load_module(file: str, max_bytes: int | None, uses_cache: bool) -> Module:
     """Return the module of a file, in a worker process."""
     import_module("indexing.ops")  # registers the ops
     (module,) = load_lazily(file, max_bytes, None, uses_cache)

@@ -16,7 +16,7 @@ from indexing.cli.options import (
 )
 from indexing.cli.paths import InputPath, OutputPath
 from indexing.cli.reporter import Reporter
-from indexing.cli.run_tiles import RunCommand, note_differences, stepped
+from indexing.cli.run_tiles import RunCommand, note_differences, tile_entry
 from indexing.cli.signals import ending_on_signals
 from indexing.cli.tile_options import LoopSizesText, SizesText
 
@@ -152,7 +152,7 @@ def command(
             check_operations(module.entry, max_operations, replicas)
             program: Nests | SteppedEntry | None = None
             if tile is not None and loops:
-                program = stepped(reporter, module, tile, loops)
+                program = tile_entry(reporter, module, tile, loops)
             elif loops is not None or tile is not None:
                 program = _nests(reporter, module, tile)
             named = _execute(reporter, module, inputs, replicas, options, program)

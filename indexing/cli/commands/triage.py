@@ -59,7 +59,7 @@ def command(reporter: Reporter, folder: str, save: str | None, notation: str) ->
       hlo-indexing triage cases --save smallest
       hlo-indexing triage cases --format json | jq 'select(.class == "wrong element")'
     """
-    from indexing.equivalence.triage import grouped, triaged_cases
+    from indexing.equivalence.triage import group_cases, triaged_cases
     from indexing.views.triage_tables import case_record, triage_lines
 
     reporter.paths.reads(sorted([str(path) for path in Path(folder).rglob("*") if path.is_file()]))
@@ -73,7 +73,7 @@ def command(reporter: Reporter, folder: str, save: str | None, notation: str) ->
             if save is not None and case.smallest:
                 _save(reporter, Path(save), case)
     if notation == "text" and done:
-        reporter.print(*triage_lines(grouped(done)))
+        reporter.print(*triage_lines(group_cases(done)))
     kinds = {case.kind for case in done}
     if kinds & {"wrong element", "no result", "rounding", "NaN, infinity or undefined value"}:
         reporter.verdict = DIFFERENT

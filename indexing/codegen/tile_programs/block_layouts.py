@@ -137,7 +137,7 @@ def _parts(program: TileProgram, load: TileLoad, block: list[int | None]) -> tup
             if len(own) == 1 and (len(places[own[0]]) > 1 or not is_sum):
                 parts.append(_digit(program, load, own[0], places[own[0]], block, k))
             else:
-                parts += _mixed(program, load.index[k], own, size, load)
+                parts += _mix_parts(program, load.index[k], own, size, load)
     if len({(part.axis, part.digit) for part in parts}) < len(parts):
         raise _no_product(load)
     return tuple(parts)
@@ -175,7 +175,7 @@ def _digit(
     return BlockPart(axis, dims.index(k), block[k] or 1)
 
 
-def _mixed(
+def _mix_parts(
     program: TileProgram, expr: Expr, axes: list[int], size: int, load: TileLoad
 ) -> list[BlockPart]:
     """Return the parts of ``a * 12 + b * 4 + c``, where ``b`` has 3 values and ``c`` 4.

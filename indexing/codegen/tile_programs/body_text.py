@@ -150,7 +150,7 @@ class BodyWriter(ABC):
 
     def along(self, value: TileValue, joint: Sequence[int]) -> str:
         """Return a value that broadcasts against values with the axes `joint`."""
-        return expanded(self.value(value), self.active(value.axes), self.active(joint))
+        return expand_text(self.value(value), self.active(value.axes), self.active(joint))
 
     def _new(self, value: TileValue) -> str:
         match value:
@@ -161,9 +161,9 @@ class BodyWriter(ABC):
             case TileIndex():
                 return self.cast(self.number(value.expr, value.axes), value.kind)
             case TileApply():
-                return self._applied(value)
+                return self._apply_text(value)
             case TileChoice():
-                return self._chosen(value)
+                return self._choice_text(value)
             case TileFold():
                 total = self.fold(value)
                 if value.init is not None:
@@ -175,7 +175,7 @@ class BodyWriter(ABC):
             case TileTotal():
                 return self.totals[value.number, value.state]
 
-    def _applied(self, value: TileApply) -> str:
+    def _apply_text(self, value: TileApply) -> str:
         known = {a.kind for a in value.arguments if not isinstance(a, TileScalar)}
         texts = []
         for argument in value.arguments:
@@ -185,7 +185,7 @@ class BodyWriter(ABC):
                 texts.append(self.along(argument, value.axes))
         return self.call(value.function, texts, value)
 
-    def _chosen(self, value: TileChoice) -> str:
+    def _choice_text(self, value: TileChoice) -> str:
         text = self.along(value.otherwise, value.axes)
         for guards, case in reversed(value.cases):
             mask = self.mask(guards, value.axes)
@@ -254,7 +254,7 @@ class BodyWriter(ABC):
         zero = neutral(fold.combine, dtype(fold.total_kind))
         if len(fold.terms) == 2:
             zero = 0
-        terms = [self._guarded(term, guards, zero) for term in fold.terms]
+        terms = [self._guard_term(term, guards, zero) for term in fold.terms]
         if len({term.kind for term in fold.terms}) > 1:
             terms = [self.cast(text, fold.total_kind) for text in terms]
         if len(fold.terms) == 2:
@@ -265,7 +265,7 @@ class BodyWriter(ABC):
         wide = []
         for text, term in zip(terms, fold.terms, strict=True):
             own = self.active(self.term_axes(term, guards))
-            text = expanded(text, own, self.active(joint))
+            text = expand_text(text, own, self.active(joint))
             wide.append(text if term.kind == fold.total_kind else self.cast(text, fold.total_kind))
         return self.folded(fold, " * ".join(wide), joint)
 
@@ -295,7 +295,7 @@ class BodyWriter(ABC):
         """Return the axes of a term and of its guards."""
         return joint_axes([term.axes, guard_axes(guards)])
 
-    def _guarded(self, term: TileValue, guards: Sequence[Constraint], zero: Any) -> str:
+    def _guard_term(self, term: TileValue, guards: Sequence[Constraint], zero: Any) -> str:
         if not guards:
             return self.value(term)
         axes = self.term_axes(term, guards)
@@ -347,7 +347,7 @@ def first_index(axis: int, own: StepAxis) -> str:
     return f"tid_{axis} * {own.step}" if own.step > 1 else f"tid_{axis}"
 
 
-def expanded(text: str, own: Sequence[int], joint: Sequence[int]) -> str:
+def expand_text(text: str, own: Sequence[int], joint: Sequence[int]) -> str:
     """Return a value with dimensions of size 1 for the axes that it does not have."""
     if not own or tuple(own) == tuple(joint):
         return text

@@ -182,7 +182,7 @@ class _NestValues:
         assert node.map is not None
         instruction = array.instruction
         if graph.loop_table.get(array._replace(path=())):
-            return self._reduced(node)
+            return self._reduced_value(node)
         kind = _kind(node)
         index = self._index(node)
         rule = _rule_of(node)
@@ -200,7 +200,7 @@ class _NestValues:
                 arguments = [self._only(node, k) for k in range(len(instruction.operands))]
                 return TileApply(function, tuple(arguments), kind, instruction.name)
             case CopyRule():
-                return self._copied(node, rule, kind)
+                return self._copy_value(node, rule, kind)
             case OpaqueRule(reason):
                 raise NotEmitted(f"{instruction.opcode} `{instruction.name}`: {reason}")
             case ReductionRule():
@@ -228,7 +228,7 @@ class _NestValues:
             raise NotEmitted(f"`{node.array.instruction.name}` reads `{name}` in several pieces")
         return self.value(children[0])
 
-    def _copied(self, node: TileNode, rule: CopyRule, kind: str) -> TileValue:
+    def _copy_value(self, node: TileNode, rule: CopyRule, kind: str) -> TileValue:
         name = node.array.instruction.name
         if rule.parts > 1 or rule.joins_parts:
             raise NotEmitted(f"`{name}` changes the number of bits of its elements")
@@ -263,7 +263,7 @@ class _NestValues:
 
     # ------------------------------------------------------------ reductions
 
-    def _reduced(self, node: TileNode) -> TileValue:
+    def _reduced_value(self, node: TileNode) -> TileValue:
         """Return the value of a reduction: of a nest before, or computed in each iteration."""
         assert node.map is not None
         key = NestKey(node.array._replace(path=()), used_map(node.map))

@@ -189,11 +189,11 @@ class _Follower:
         changes = [self._change(each) for each in value.arguments]
         if _is_cast(value.function):
             return changes[0]
-        change = self._changed(value, [each for each in changes if each is not None])
+        change = self._change_of(value, [each for each in changes if each is not None])
         is_other = len(changes) == 2 and changes[1] is not None
-        return self._negated(change) if value.function.call is np.subtract and is_other else change
+        return self._negate(change) if value.function.call is np.subtract and is_other else change
 
-    def _changed(self, value: TileApply, changes: list[TileValue]) -> TileValue:
+    def _change_of(self, value: TileApply, changes: list[TileValue]) -> TileValue:
         """Return the change of a function, or of the only argument that changes of a difference."""
         if len(changes) != 1:
             raise self._refuse(value)
@@ -201,13 +201,13 @@ class _Follower:
         if call in (np.add, np.subtract):
             return changes[0]
         if call is np.negative:
-            return self._negated(changes[0])
+            return self._negate(changes[0])
         scalars = [each for each in value.arguments if isinstance(each, TileScalar)]
         if call is np.multiply and scalars:
             return replace(value, arguments=(changes[0], scalars[0]))
         raise self._refuse(value)
 
-    def _negated(self, change: TileValue) -> TileValue:
+    def _negate(self, change: TileValue) -> TileValue:
         assert isinstance(change, TileApply)
         if change.function is SUBTRACT:
             return replace(change, arguments=change.arguments[::-1])

@@ -145,7 +145,7 @@ class _PallasFile:
                 for total in phase.totals:
                     text = body.assign(total.fold.name, body.fold(total.fold))
                     for state in ("running", "previous"):
-                        body.totals[total.number, state] = self._rounded(text, total)
+                        body.totals[total.number, state] = self._round_text(text, total)
                     body.totals[total.number, "final"] = text
                     body.totals[total.number, "final"] = self._finish(body, total)
             self._store(body, out)
@@ -229,12 +229,12 @@ class _PallasFile:
             lines.add(f"{name}[...] = {after}")
             for state, stem in (("running", after), ("previous", former)):
                 text = f"{stem}[0]" if is_scalar else stem
-                body.totals[total.number, state] = self._rounded(text, total)
+                body.totals[total.number, state] = self._round_text(text, total)
         if phase.result is not None:
             self._store(body, out)
 
     @staticmethod
-    def _rounded(text: str, total: StepTotal) -> str:
+    def _round_text(text: str, total: StepTotal) -> str:
         kind = total.fold.kind
         return text if kind == total.fold.total_kind else f"{text}.astype({jax_type(kind)})"
 

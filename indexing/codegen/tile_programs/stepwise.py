@@ -157,9 +157,9 @@ class _BlockRun:
     def _total_value(self, steps: Mapping[int, int]) -> Any:
         def value(total: TileTotal) -> Array:
             if total.state == "previous":
-                return _rounded(self._previous[total.number], total.kind)
+                return _round_array(self._previous[total.number], total.kind)
             key = total.number, self._place(self._program.total(total.number), steps)
-            return _rounded(self._totals[key], total.kind)
+            return _round_array(self._totals[key], total.kind)
 
         return value
 
@@ -181,7 +181,7 @@ def _first(fold: TileFold, like: Array) -> Array:
     return np.full(like.shape, neutral(fold.combine, like.dtype), like.dtype)
 
 
-def _rounded(value: Array, kind: str) -> Array:
+def _round_array(value: Array, kind: str) -> Array:
     return numerics.convert_array(value, dtype(kind))
 
 
@@ -234,7 +234,7 @@ class StepValues:
     def along(self, value: TileValue, axes: Sequence[int]) -> Array:
         """Return a value with one dimension for each of `axes`, of size 1 where it is constant."""
         array = self.value(value)
-        return _expanded(array, value.axes, axes)
+        return _expand_array(array, value.axes, axes)
 
     def value(self, value: TileValue) -> Array:
         """Return a value with one dimension for each of its axes."""
@@ -245,7 +245,7 @@ class StepValues:
     def _new(self, value: TileValue) -> Array:
         match value:
             case TileLoad():
-                return self._loaded(value)
+                return self._load_elements(value)
             case TileScalar():
                 return value.value
             case TileIndex():
@@ -269,7 +269,7 @@ class StepValues:
                 total = self.fold(value)
                 if value.init is not None:
                     total = value.combine(self.along(value.init, value.axes), total)
-                return _rounded(total, value.kind)
+                return _round_array(total, value.kind)
             case TileTotal():
                 return np.asarray(self._totals(value))
 
@@ -294,7 +294,7 @@ class StepValues:
             mask &= (numbers >= guard.lower) & (numbers <= guard.upper)
         return mask
 
-    def _loaded(self, load: TileLoad) -> Array:
+    def _load_elements(self, load: TileLoad) -> Array:
         """Return elements of an array; those outside of it, which guards hide, are those inside."""
         array = self._arrays[load.array]
         places = []
@@ -317,6 +317,6 @@ class StepValues:
         return np.asarray(result).astype(wide)
 
 
-def _expanded(array: Array, own: Sequence[int], axes: Sequence[int]) -> Array:
+def _expand_array(array: Array, own: Sequence[int], axes: Sequence[int]) -> Array:
     sizes = iter(array.shape)
     return array.reshape([next(sizes) if axis in own else 1 for axis in axes])

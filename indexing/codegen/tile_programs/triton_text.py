@@ -159,19 +159,19 @@ class _TritonFile:
                 text = f"{name} * {body.along(total.rescale, total.axes)}"
             before = body.assign(f"{identifier(total.fold.name)}_before", name)
             after = body.combined(total.fold.combine, text, fold)
-            lines.add(f"{name} = {self._typed(after, total)}")
+            lines.add(f"{name} = {self._convert_text(after, total)}")
             for state, stem in (("running", name), ("previous", before)):
-                body.totals[total.number, state] = self._rounded(body, stem, total)
+                body.totals[total.number, state] = self._round_text(body, stem, total)
         if phase.result is not None:
             self._store(body, phase, out)
 
     @staticmethod
-    def _typed(text: str, total: StepTotal) -> str:
+    def _convert_text(text: str, total: StepTotal) -> str:
         kind = total.fold.total_kind
         return text if kind in ("f32", "f64", "s32") else f"({text}).to({triton_type(kind)})"
 
     @staticmethod
-    def _rounded(body: TritonBody, text: str, total: StepTotal) -> str:
+    def _round_text(body: TritonBody, text: str, total: StepTotal) -> str:
         kind = total.fold.kind
         return text if kind == total.fold.total_kind else body.cast(text, kind)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from indexing.dataflow.copies import forwarded_from
+from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.steps import for_any_values, timed_maps
 from indexing.dataflow.runtime import fold_runtime
@@ -31,7 +31,7 @@ def changing_elements(iteration: Iteration, leaf: Path) -> list[IndexingMap] | N
     None if any iteration may change any element: the body does not only update the array.
     """
     changes: list[IndexingMap] = []
-    array = forwarded_from(ArrayRef(iteration.body.root, leaf))
+    array = origin_of_copy(ArrayRef(iteration.body.root, leaf))
     for _ in range(MAX_UPDATES):
         if array == ArrayRef(iteration.parameter, leaf):
             return changes
@@ -45,7 +45,7 @@ def changing_elements(iteration: Iteration, leaf: Path) -> list[IndexingMap] | N
             placed = replace(window, runtime=tuple(_place_sources(window.runtime, array)))
             for piece in fold_runtime(placed, iteration):
                 changes += [for_any_values(m, iteration) for m in timed_maps(piece, iteration)]
-        array = forwarded_from(ArrayRef(operands[0], (), array.calls))
+        array = origin_of_copy(ArrayRef(operands[0], (), array.calls))
     return None
 
 

@@ -14,7 +14,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, leaves
 from indexing.dataflow.loops.call_stacks import Calls, only_calls
 from indexing.dataflow.loops.conditions import Bound, Conditions, Continuation, Progress
 from indexing.dataflow.loops.exits import ENDLESS, Exit, counted_exit
-from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, mentioned_in
+from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, variables_in
 from indexing.dataflow.loops.printed_facts import PrintedFacts, printed_facts
 from indexing.dataflow.loops.scalars import LoopScalars, is_invariant, scalar_of
 from indexing.dataflow.soundness import require_sound
@@ -246,7 +246,7 @@ class _Analysis:
                 return Unknown(f"{continuation}{text}", self.loop)
             return TripCount.known(printed, "known_trip_count")
         lower, upper = continuation.bounds
-        runtime = mentioned_in([continuation.iterations], self.scalars.runtime)
+        runtime = variables_in([continuation.iterations], self.scalars.runtime)
         obstacle = continuation.obstacle
         count = TripCount(lower, upper, continuation.iterations, runtime, obstacle=obstacle)
         if lower == upper:
@@ -286,7 +286,7 @@ class _Analysis:
             not self.conditions.hold([change.own], exits),
             "" if limit is None else limit.direction,
             value,
-            mentioned_in([change.start, change.step, value], self.scalars.runtime),
+            variables_in([change.start, change.step, value], self.scalars.runtime),
         )
 
     def _contradiction(self, facts: LoopFacts) -> str | None:

@@ -116,7 +116,7 @@ class LoopFacts:
         return next((each for each in self.variables if each.path == path), None)
 
 
-def mentioned_in(
+def variables_in(
     exprs: Iterable[Expr | None], runtime: Mapping[Variable, RuntimeVariable]
 ) -> tuple[RuntimeVariable, ...]:
     """Return the runtime variables that expressions mention, in the order of `runtime`."""

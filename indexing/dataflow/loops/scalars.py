@@ -17,14 +17,14 @@ from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.dataflow.constants import element_at, is_integral
 from indexing.dataflow.conversions import integer_rule, is_reinterpreted
-from indexing.dataflow.copies import MAX_TRACED, forwarded_from
+from indexing.dataflow.copies import MAX_TRACED, origin_of_copy
 from indexing.dataflow.runtime import copied_elements
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from indexing.ops.element import ElementwiseRule, element_of
-from indexing.ops.integer_rules import MODULAR, wrapped
+from indexing.ops.integer_rules import MODULAR, wrap_integer
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, contains, join
 from simplifier.linear import Expr, as_expr, constant
@@ -104,7 +104,7 @@ def scalar_of(array: ArrayRef) -> ScalarRef | None:
 def is_invariant(loop: Instruction, path: Path) -> bool:
     """Return True if the body of a loop forwards a carried leaf unchanged."""
     _, body = callees(loop, "condition", "body")
-    return forwarded_from(ArrayRef(body.root, path)) == ArrayRef(body.parameters[0], path)
+    return origin_of_copy(ArrayRef(body.root, path)) == ArrayRef(body.parameters[0], path)
 
 
 class LoopScalars:
@@ -280,9 +280,9 @@ def _reduce_numbers(expr: Expr, element_type: str, signed: bool) -> Expr:
     result = constant(0)
     for atom, coefficient in expr.terms:
         assert isinstance(atom, Variable)  # sums have no other atoms
-        result += as_expr(atom) * wrapped(coefficient, signed_type)
+        result += as_expr(atom) * wrap_integer(coefficient, signed_type)
     own_type = element_type if result.is_constant or not signed else signed_type
-    return result + wrapped(expr.constant, own_type)
+    return result + wrap_integer(expr.constant, own_type)
 
 
 def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:

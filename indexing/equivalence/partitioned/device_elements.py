@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_queries import device_maps
@@ -307,7 +307,7 @@ class DeviceElements(Elements):
         if not is_unique(instruction) and not any(self.device in body.free for body in bodies):
             return super()._opaque(array, frame)
         sizes = tuple([(path, leaf.shape and leaf.shape.dims) for path, leaf in leaves])
-        called = sorted(called_by(instruction).items())
+        called = sorted(callees_of(instruction).items())
         terms = [t for _, callees in called for each in callees for t in self.function(each)]
         names = tuple([name for name, _ in called])
         return self._on_each_device(array, (sizes, names), [*bodies, *terms])

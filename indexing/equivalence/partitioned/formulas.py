@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from hlo.shapes.shape import leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.pairing import Side
 from indexing.equivalence.partitioned.device_elements import DeviceElements
@@ -78,7 +78,7 @@ def _compare_formulas(
 
 def _outputs(numbering: Numbering, side: Side) -> list[NumberedArray]:
     """Return the output arrays of a program."""
-    require_sound(needed_by([side.root]))
+    require_sound(dependencies_of([side.root]))
     inputs = numbering.arguments(side.computation, {})
     values = numbering.values(side.computation, inputs, [side.root])[side.root]
     paths = [path for path, _ in leaves(side.root.shape)]

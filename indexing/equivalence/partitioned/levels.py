@@ -11,7 +11,7 @@ from indexing.equivalence.partitioned.device_runs import DeviceRuns
 from indexing.equivalence.partitioned.formulas import compare_formulas
 from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, Gap
-from indexing.equivalence.roundings import judged, widened
+from indexing.equivalence.roundings import judge_difference, widen_floats
 from indexing.equivalence.runs import Runs, ValueGap
 from indexing.equivalence.values.results import EqualFormulas, Residual
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
@@ -129,12 +129,12 @@ def _shown_difference(
     shown = _differs(pair, gap, level)
     if runs.exact:
         return shown
-    return judged(shown, gap.inputs, (pair.before, pair.after), _wide_runs)
+    return judge_difference(shown, gap.inputs, (pair.before, pair.after), _wide_runs)
 
 
 def _wide_runs(before: Module, after: Module) -> Runs | None:
     """Return executions of both modules in f64; None if a module has no such form."""
-    modules = widened(before), widened(after)
+    modules = widen_floats(before), widen_floats(after)
     if modules[0] is None or modules[1] is None:
         return None
     pair = partitioned_pair(modules[0], modules[1])

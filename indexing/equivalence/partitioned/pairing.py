@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.shardings import stated_sharding
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Mesh
 from hlo.shardings.sharding import Sharding
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.devices.devices import Devices
 from indexing.equivalence.pairing import Leaf, Pair, Program, Side
 from indexing.equivalence.partitioned.distribution import Distribution
@@ -140,7 +140,7 @@ def _outside_regions(root: Instruction) -> Iterator[Instruction]:
     waiting = [root]
     while waiting:
         local: set[Instruction] = set()
-        for instruction in needed_by([waiting.pop()]):
+        for instruction in dependencies_of([waiting.pop()]):
             name = target_of(instruction)
             reads_local = any(each in local for each in instruction.operands)
             enters, leaves = name in (FULL_TO_SHARD, TO_LOCAL), name in (SHARD_TO_FULL, TO_GLOBAL)
@@ -148,7 +148,7 @@ def _outside_regions(root: Instruction) -> Iterator[Instruction]:
                 local.add(instruction)
             elif not (bordered and _is_manual(instruction)):
                 yield instruction
-                for computations in called_by(instruction).values():
+                for computations in callees_of(instruction).values():
                     for computation in computations:
                         if computation not in seen:
                             seen.add(computation)
@@ -186,14 +186,14 @@ def stated_arrays(instruction: Instruction) -> list[StatedArray]:
     for number, path, shape in array_leaves(instruction.shape):
         sharding = stated[number] if isinstance(stated, tuple) else stated
         if sharding is None:
-            sharding = _annotated(instruction, path)
+            sharding = _annotation_of(instruction, path)
         if sharding is not None and sharding.hints.is_unknown:
             sharding = None
         arrays.append(StatedArray((instruction, path), shape, sharding))
     return arrays
 
 
-def _annotated(instruction: Instruction, path: Path) -> Sharding | None:
+def _annotation_of(instruction: Instruction, path: Path) -> Sharding | None:
     """Return the sharding of a leaf of a tuple that the annotation of its value states."""
     while isinstance(instruction.op, Tuple) and path:
         instruction, path = instruction.operands[path[0]], path[1:]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 
 from hlo.modules.module import Computation, Instruction, Module
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
@@ -363,7 +363,7 @@ def _outputs(
     if not program:
         return []
     roots = [ref.instruction for ref in program]
-    require_sound(needed_by(roots))
+    require_sound(dependencies_of(roots))
     computation = roots[0].computation
     inputs = numbering.arguments(computation, parameters)
     values = numbering.values(computation, inputs, roots)

@@ -17,7 +17,7 @@ from indexing.kernels.ir import MlirModule, MlirOp, MlirRegion, MlirValue
 from indexing.kernels.mosaic.live_ops import live_ops
 from indexing.kernels.mosaic.views import LOCAL, Box, MemoryView
 from indexing.ops.integer_rules import Cases
-from indexing.pallas.index_arithmetic import joined
+from indexing.pallas.index_arithmetic import join_cases
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown
@@ -172,7 +172,7 @@ def index_of(held: Held) -> Expr | Unknown:
     """Return a value as one expression."""
     if isinstance(held, MemoryView):
         return NO_VALUE
-    return held if isinstance(held, Unknown) else joined(held)
+    return held if isinstance(held, Unknown) else join_cases(held)
 
 
 def _argument(argument: MlirValue) -> Held:

@@ -26,7 +26,7 @@ from indexing.kernels.mosaic.body import (
 from indexing.kernels.mosaic.index_values import integer_value
 from indexing.kernels.mosaic.views import HIDDEN, LOCAL, MemoryView
 from indexing.ops.integer_rules import Cases, selection
-from indexing.pallas.index_arithmetic import combined
+from indexing.pallas.index_arithmetic import combine_cases
 
 MAX_BRANCHES: Final = 4
 """Limit on the cases in which a branch is executed, each with conditions of its own."""
@@ -63,7 +63,9 @@ def _memory(op: MlirOp, values: Mapping[MlirValue, Held], first: int) -> tuple[i
     return number, view
 
 
-def _accessed(op: MlirOp, values: Mapping[MlirValue, Held], sizes: Sequence[int]) -> MemoryView:
+def _accessed_view(
+    op: MlirOp, values: Mapping[MlirValue, Held], sizes: Sequence[int]
+) -> MemoryView:
     """Return the part that a load or store of a vector of these sizes has."""
     number, view = _memory(op, values, 0)
     held = op.operands[number].type
@@ -77,7 +79,7 @@ def _accessed(op: MlirOp, values: Mapping[MlirValue, Held], sizes: Sequence[int]
 def _load(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
     if any(stride != 1 for stride in op.attributes.get("strides") or ()):
         return _load_any(execution, op, values)
-    view = _accessed(op, values, op.result.type.dims)
+    view = _accessed_view(op, values, op.result.type.dims)
     execution.load(view)
     if execution.read_scalar is None or not view.fills or view.box is None or op.result.type.dims:
         return [NO_VALUE]
@@ -92,7 +94,7 @@ def _load_any(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held
 
 
 def _store(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
-    view = _accessed(op, values, op.operands[0].type.dims)
+    view = _accessed_view(op, values, op.operands[0].type.dims)
     segments, strides = op.attributes.get("operandSegmentSizes", ()), op.attributes.get("strides")
     is_masked = bool(segments) and len(segments) > 3 and bool(segments[3])
     is_plain = not is_masked and all(stride == 1 for stride in strides or ())
@@ -194,12 +196,12 @@ def _if(execution: BodyExecution, op: MlirOp, values: Values) -> list[Held]:
         return []
     if len(sides) == 1:
         return next(iter(sides.values()))
-    return [_selected(cases, *each) for each in zip(sides[1], sides[0], strict=True)]
+    return [_select(cases, *each) for each in zip(sides[1], sides[0], strict=True)]
 
 
-def _selected(condition: Held, first: Held, second: Held) -> Held:
+def _select(condition: Held, first: Held, second: Held) -> Held:
     if isinstance(condition, list) and isinstance(first, list) and isinstance(second, list):
-        return combined(selection, [condition, first, second])
+        return combine_cases(selection, [condition, first, second])
     return NO_VALUE
 
 

@@ -19,7 +19,7 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.kernels.mosaic.bodies import read_body
 from indexing.kernels.mosaic.body import BodyAccess, CertainStore, NotReadError
 from indexing.kernels.mosaic.body_ops import new_execution
-from indexing.kernels.mosaic.carried import carried_from, first_carried
+from indexing.kernels.mosaic.carried import earlier_steps, first_carried
 from indexing.kernels.mosaic.compiled_call import CompiledCall, compiled_call, main_function
 from indexing.kernels.mosaic.placed_parts import WHOLE, Part, PlacedPart, placed_part
 from indexing.kernels.mosaic.views import contains_box
@@ -153,13 +153,13 @@ class KernelReads:
         scalars = self._scalar_count
         if operand < scalars:
             return self._scalar_maps(output, operand)
-        written = self._written(output)
+        written = self._written_parts(output)
         if isinstance(written, Unknown):
             return written
         steps = [part.steps(self.outputs[output]) for part in written]
         places = [operand - scalars]
         places += [self._place(out) for out, source in sorted(self.aliases) if source == operand]
-        carried = carried_from(self.compiled.grid, self.first)
+        carried = earlier_steps(self.compiled.grid, self.first)
         maps: list[IndexingMap] = []
         for place in places:
             parts = self._parts(place, self._accesses(place, is_store=False))
@@ -201,9 +201,9 @@ class KernelReads:
         parts = list(dict.fromkeys([(a.box, a.conditions) for a in accesses]))
         if len(parts) > MAX_PARTS or any(self._is_whole(place, part) for part in parts):
             parts = [WHOLE]
-        return self._placed(place, parts)
+        return self._place_parts(place, parts)
 
-    def _placed(self, place: int, parts: Sequence[Part]) -> list[PlacedPart] | Unknown:
+    def _place_parts(self, place: int, parts: Sequence[Part]) -> list[PlacedPart] | Unknown:
         """Return parts of the blocks of an operand, for each case of their index."""
         call, cases = self.compiled.call, self.compiled.cases[place]
         if isinstance(cases, Unknown):
@@ -219,12 +219,12 @@ class KernelReads:
                 placed.append(part)
         return placed
 
-    def _written(self, output: int) -> list[PlacedPart] | Unknown:
+    def _written_parts(self, output: int) -> list[PlacedPart] | Unknown:
         """Return the parts of an output that a step writes: the block, if there is a pipeline."""
         place = self._place(output)
         if not self.compiled.has_window[place]:
             return self._parts(place, self._accesses(place, is_store=True))
-        return self._placed(place, [WHOLE])
+        return self._place_parts(place, [WHOLE])
 
     def _is_written(self, output: int) -> bool:
         """True if each element of an output is in a block that each step stores as a whole."""
@@ -234,7 +234,7 @@ class KernelReads:
             return False
         if not any(self._is_whole(place, (store.box, store.conditions)) for store in stores):
             return False
-        blocks = self._placed(place, [WHOLE])
+        blocks = self._place_parts(place, [WHOLE])
         if isinstance(blocks, Unknown):
             return False
         return is_surjective_onto([b.elements for b in blocks], self.outputs[output]) is True

@@ -69,7 +69,7 @@ def _is_covered(
     """
     known = [_at(c, start) for c in (load.conditions if given is None else given)]
     return any(
-        contains_box(_placed(store.box, start), _placed(load.box, place))
+        contains_box(_place_box(store.box, start), _place_box(load.box, place))
         and all(_at(c, start).is_true or _at(c, start) in known for c in store.conditions)
         for store in stores
     )
@@ -79,11 +79,11 @@ def _at(condition: Constraint, start: Substitution) -> Constraint:
     return condition.with_expr(start(condition.expr))
 
 
-def _placed(box: Box, start: Substitution) -> Box:
+def _place_box(box: Box, start: Substitution) -> Box:
     return None if box is None else tuple([(start(first), n) for first, n in box])
 
 
-def carried_from(grid: Sequence[Variable], first: int) -> IndexingMap:
+def earlier_steps(grid: Sequence[Variable], first: int) -> IndexingMap:
     """Return the map from a step to those whose values it may have.
 
     >>> print(carried_from([Variable("d0", 0, 3), Variable("d1", 0, 4)], 1))

@@ -31,7 +31,7 @@ from indexing.pallas.calls import (
     KernelCall,
     ScalarOperand,
 )
-from indexing.pallas.index_arithmetic import joined
+from indexing.pallas.index_arithmetic import join_cases
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.domain import narrow
@@ -210,7 +210,9 @@ class _CompiledReader:
             block = _block(window)
             results = self._index(str(window["transform_indices"]), ids)
             cases = results if isinstance(results, Unknown) else self._cases(results)
-            index = results if isinstance(results, Unknown) else tuple([joined(r) for r in results])
+            index = (
+                results if isinstance(results, Unknown) else tuple([join_cases(r) for r in results])
+            )
         sizes = [each.size for each in block]
         if held.kind != "memref" or list(held.dims) != sizes or array.rank != len(sizes):
             raise NotReadError(f"{array} has no blocks of type {held}")
@@ -219,7 +221,7 @@ class _CompiledReader:
         spec = BlockSpecification(
             f"operand {number}", "", is_output, tuple(map(as_expr, array.dims)),
             array.element_type, ELEMENT_TYPES[array.element_type].bits, block, index,
-            () if isinstance(index, Unknown) else self._needed(index),
+            () if isinstance(index, Unknown) else self._needed_scalars(index),
             "vmem" if has_window else "none",
         )  # fmt: skip
         return spec, cases
@@ -248,12 +250,12 @@ class _CompiledReader:
         The scalars that it reads are within their arrays.
         """
         if prod(map(len, results)) > MAX_CASES:
-            results = [[(joined(r), ())] for r in results]
+            results = [[(join_cases(r), ())] for r in results]
         cases: list[IndexCase] = []
         for chosen in product(*results):
             index = tuple([value for value, _ in chosen])
             where = [c for _, conditions in chosen for c in conditions]
-            read = self._needed([*index, *[c.expr for c in where]])
+            read = self._needed_scalars([*index, *[c.expr for c in where]])
             conditions = tuple(dict.fromkeys((*where, *self._within(read))))
             if not narrow((), conditions).is_known_empty:
                 cases.append(IndexCase(index, conditions))
@@ -277,7 +279,7 @@ class _CompiledReader:
             self.runtime[key] = RuntimeVariable(variable, self.dynamic_count + number, index)
         return [(self.runtime[key].expr, ())]
 
-    def _needed(self, index: Sequence[Expr]) -> tuple[RuntimeVariable, ...]:
+    def _needed_scalars(self, index: Sequence[Expr]) -> tuple[RuntimeVariable, ...]:
         """Return the scalars in expressions and, recursively, in their indices."""
         needed = {v for e in index for v in e.variables()}
         kept: list[RuntimeVariable] = []

@@ -13,7 +13,7 @@ from hlo.shapes.element_type import range_of
 from indexing.kernels.attributes import element_name
 from indexing.kernels.ir import MlirOp, MlirType
 from indexing.ops.integer_rules import Cases, comparison, selection
-from indexing.pallas.index_arithmetic import RULES, combined
+from indexing.pallas.index_arithmetic import RULES, combine_cases
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
@@ -61,7 +61,7 @@ def integer_value(op: MlirOp, operands: Sequence[object]) -> IntegerValue:
         if not isinstance(value, list):
             return value if isinstance(value, Unknown) else Unknown("a value of another kind")
         cases.append(value)
-    result = _applied(op, name, cases)
+    result = _apply(op, name, cases)
     if isinstance(result, Unknown):
         return result
     if all(contains(limits, value.bounds) or reads_scalars(value) for value, _ in result):
@@ -94,17 +94,17 @@ def _constant(op: MlirOp) -> IntegerValue:
     return [(as_expr(int(item)), ())]
 
 
-def _applied(op: MlirOp, name: str, cases: list[Cases]) -> IntegerValue:
+def _apply(op: MlirOp, name: str, cases: list[Cases]) -> IntegerValue:
     if name in _CASTS or name in _UNSIGNED_CASTS:
         return _cast(op, name, cases[0])
     if name == "cmpi":
-        return _compared(op, cases)
+        return _compare(op, cases)
     if name == "select":
-        return combined(selection, cases)
+        return combine_cases(selection, cases)
     if name == "floordivsi" and len(cases[1]) == 1 and cases[1][0][0].is_constant:
         by = cases[1][0][0].constant
         if by > 0:
-            return combined(lambda x: [(x[0] // by, ())], cases)
+            return combine_cases(lambda x: [(x[0] // by, ())], cases)
     rule_name = _BINARY.get(name)
     if name in _UNSIGNED:
         if not _is_non_negative(cases):
@@ -115,26 +115,26 @@ def _applied(op: MlirOp, name: str, cases: list[Cases]) -> IntegerValue:
     rule = make_rule(element) if make_rule is not None else None
     if rule is None:
         return Unknown(f"`{op.name}` has no rule for integers")
-    return combined(rule, cases)
+    return combine_cases(rule, cases)
 
 
 def _cast(op: MlirOp, name: str, value: Cases) -> IntegerValue:
     if name in _UNSIGNED_CASTS and not _is_non_negative([value]):
         return Unknown(f"`{op.name}` of an integer that may be negative")
     if name == "extsi" and op.operands[0].type.element == "i1":
-        return combined(lambda x: [(-x[0], ())], [value])
+        return combine_cases(lambda x: [(-x[0], ())], [value])
     if op.result.type.element == "i1" and any(not contains((0, 1), e.bounds) for e, _ in value):
         return Unknown(f"`{op.name}` to i1 of an integer that is neither 0 nor 1")
     return value
 
 
-def _compared(op: MlirOp, cases: list[Cases]) -> IntegerValue:
+def _compare(op: MlirOp, cases: list[Cases]) -> IntegerValue:
     stated = op.attributes.get("predicate")
     predicate = _PREDICATES[stated] if isinstance(stated, int) else str(stated)
     if predicate[0] == "u" and not _is_non_negative(cases):
         return Unknown("an unsigned comparison of integers that may be negative")
     direction = predicate if predicate in ("eq", "ne") else predicate[1:]
-    return combined(comparison(direction.upper()), cases)
+    return combine_cases(comparison(direction.upper()), cases)
 
 
 def _is_non_negative(values: Sequence[Cases]) -> bool:

@@ -17,7 +17,7 @@ from indexing.maps.regions.selection import (
     image_of,
     integer,
     raise_unknown_name,
-    restricted_to,
+    restrict_to,
     with_value,
 )
 from indexing.maps.replaced_variables import with_replaced_variables
@@ -38,7 +38,7 @@ def region_at(m: IndexingMap, point: Sequence[Index], values: Mapping[str, Array
     restricted = m
     for v, at in zip(m.dims, expand_ellipsis(point, m), strict=True):
         if isinstance(at, slice):
-            restricted = restricted_to(restricted, v, at)
+            restricted = restrict_to(restricted, v, at)
         else:
             restricted = with_value(restricted, v, check_index(v, at))
     return Region.of([image_of(each) for each in _with_values(restricted, values)], len(m.results))
@@ -100,12 +100,12 @@ def _with_runtime_value(m: IndexingMap, name: str, array: NDArray[Any]) -> Itera
     points = point_count(used)
     if used and points <= MAX_LOOKUPS and not {other.variable for other in m.runtime} & set(used):
         for point in product(*[range(v.lower, v.upper + 1) for v in used]):
-            yield _looked_up(m, name, array, dict(zip([v.name for v in used], point, strict=True)))
+            yield _look_up(m, name, array, dict(zip([v.name for v in used], point, strict=True)))
     else:
         yield _with_bounds(m, rt, _part(array, [i.bounds for i in rt.index]))
 
 
-def _looked_up(
+def _look_up(
     m: IndexingMap, name: str, array: NDArray[Any], point: Mapping[str, int]
 ) -> IndexingMap:
     """The map at one index of the source, with the value of that element."""

@@ -26,7 +26,7 @@ from indexing.maps.regions.pieces import (
     text_of,
     unite_pieces,
 )
-from indexing.maps.regions.runtime_values import RegionSide, named_apart, over_values
+from indexing.maps.regions.runtime_values import RegionSide, name_apart, over_values
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.exact import unions
@@ -99,7 +99,7 @@ class Region(DrawnRegion):
         grade: Grade = "exact"
         if any(m.grade == "may" or m.runtime for m in listed):
             grade = "may"
-        runtime = named_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
+        runtime = name_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
         return cls._make_unchecked(rank, unite_pieces([[m] for m in listed]), grade, runtime)
 
     @classmethod
@@ -343,7 +343,7 @@ class Region(DrawnRegion):
                 "since their union and intersection approximate from neither"
             )
         grade: Grade = "may" if sides else "exact"
-        runtime = named_apart((*self.runtime, *other.runtime))
+        runtime = name_apart((*self.runtime, *other.runtime))
         side = sides.pop() if sides else "over"
         return self._make_unchecked(self.rank, unite_pieces(parts), grade, runtime, side)
 

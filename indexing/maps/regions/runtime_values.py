@@ -13,7 +13,7 @@ from simplifier.atoms import Variable
 RegionSide: TypeAlias = Literal["over", "under"]
 
 
-def named_apart(variables: Iterable[RuntimeVariable]) -> tuple[RuntimeVariable, ...]:
+def name_apart(variables: Iterable[RuntimeVariable]) -> tuple[RuntimeVariable, ...]:
     """Return each runtime value once, with a name of its own.
 
     Maps name their variables each from ``rt0``.  Variables of one source are one value, whose
@@ -25,13 +25,13 @@ def named_apart(variables: Iterable[RuntimeVariable]) -> tuple[RuntimeVariable, 
     >>> [(v.name, v.source, v.variable.bounds) for v in named_apart(starts)]
     [('rt0', 'i', (0, 4)), ('rt0_1', 'j', (0, 4))]
     """
-    return named_together([tuple(variables)])[0]
+    return name_together([tuple(variables)])[0]
 
 
-def named_together(
+def name_together(
     groups: Sequence[Iterable[RuntimeVariable]],
 ) -> list[tuple[RuntimeVariable, ...]]:
-    """Return the variables of several regions with names for all regions; see `named_apart`."""
+    """Return the variables of several regions with names for all regions; see `name_apart`."""
     listed = [list(group) for group in groups]
     names: dict[object, str] = {}
     for rt in [rt for group in listed for rt in group]:

@@ -27,7 +27,7 @@ Index: TypeAlias = "int | slice | EllipsisType"
 # ---------------------------------------------------------------- evaluation
 
 
-def evaluated_at(
+def evaluate_at(
     m: IndexingMap,
     point: Sequence[ArrayLike],
     outside: Literal["mask", "raise"],
@@ -212,11 +212,11 @@ def restrict_domain(m: IndexingMap, slices: Mapping[str, slice]) -> IndexingMap:
         (variable,) = [v for v in (*m.dims, *m.ranges) if v.name == name]
         if not isinstance(part, slice):
             raise TypeError(f"{name} needs a slice such as slice(0, 32), got {brief(part)}")
-        m = restricted_to(m, variable, part)
+        m = restrict_to(m, variable, part)
     return m.simplify()
 
 
-def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
+def restrict_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
     """Return the map with a variable restricted to a slice of its bounds.
 
     Raises:

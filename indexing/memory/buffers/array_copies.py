@@ -28,7 +28,7 @@ from indexing.memory.buffers.moved_elements import (
     copied_operand,
     copied_path,
     kind_of_copy,
-    moved,
+    source_of_move,
 )
 from indexing.memory.buffers.shared_results import declared_shares
 from indexing.memory.buffers.values import Lives, Value, lives_of
@@ -111,9 +111,9 @@ loop that reads any layout
         return ()
     memory, entry, counts = _Memory(lives), EntryCopies(module), executions(module)
     answers = [
-        _explained(each, movement, memory, entry, counts[each.computation].lower)
+        _explain_copy(each, movement, memory, entry, counts[each.computation].lower)
         for each in dict.fromkeys(lives.steps)
-        if (movement := moved(each)) is not None
+        if (movement := source_of_move(each)) is not None
     ]
     order = {each: number for number, each in enumerate(module.instructions)}
     answers.sort(key=lambda copy: (-copy.moved, order[copy.instruction]))
@@ -127,10 +127,10 @@ def _without_conflicts(answers: Sequence[ArrayCopy]) -> tuple[ArrayCopy, ...]:
         if isinstance(copy.proposal, LayoutProposal) and not copy.proposal.is_inside:
             for change in copy.proposal.changes:
                 chosen.setdefault(change.end, (change.layout, copy))
-    return tuple([_settled(copy, chosen) for copy in answers])
+    return tuple([_settle(copy, chosen) for copy in answers])
 
 
-def _settled(copy: ArrayCopy, chosen: Mapping[End, tuple[Layout, ArrayCopy]]) -> ArrayCopy:
+def _settle(copy: ArrayCopy, chosen: Mapping[End, tuple[Layout, ArrayCopy]]) -> ArrayCopy:
     """Return a copy without its proposal if another copy needs another layout."""
     for change in copy.proposal.changes if isinstance(copy.proposal, LayoutProposal) else ():
         layout, other = chosen.get(change.end, (change.layout, copy))
@@ -140,7 +140,7 @@ def _settled(copy: ArrayCopy, chosen: Mapping[End, tuple[Layout, ArrayCopy]]) ->
     return copy
 
 
-def _explained(
+def _explain_copy(
     each: Instruction,
     movement: tuple[ArrayRef, Shape, Shape],
     memory: _Memory,
@@ -157,7 +157,7 @@ def _explained(
     if kind == "value":
         needed, why = _is_overwritten(each, viewed_array(source), memory)
     elif kind == "space":
-        why = _placed(each, readers, shape, result)
+        why = _reason_of_place(each, readers, shape, result)
     else:
         needed, why = _is_wanted(readers, ArrayRef(each, copied_path(each)))
         is_one_map = kind == "layout" or copied_operand(each) is not None
@@ -222,7 +222,9 @@ def _is_wanted(readers: list[Instruction], copied: ArrayRef) -> tuple[bool | Non
     return False, f"each reader is {FREE}"
 
 
-def _placed(each: Instruction, readers: Sequence[Instruction], shape: Shape, result: Shape) -> str:
+def _reason_of_place(
+    each: Instruction, readers: Sequence[Instruction], shape: Shape, result: Shape
+) -> str:
     """Return what places a copy in another memory than its source."""
     module = each.computation.module
     there, here = [space_name(space_of(own), module) for own in (shape, result)]
@@ -234,7 +236,7 @@ def _placed(each: Instruction, readers: Sequence[Instruction], shape: Shape, res
 
 def _is_result(reader: Instruction) -> bool:
     """Return True for a root that returns what it reads."""
-    return reader.is_root and (is_view(reader) or moved(reader) is not None)
+    return reader.is_root and (is_view(reader) or source_of_move(reader) is not None)
 
 
 def _demand_text(copied: ArrayRef, reader: Instruction, is_tiled: bool) -> str:
@@ -369,7 +371,7 @@ def _updates(reader: Instruction, array: ArrayRef) -> bool:
     if isinstance(reader.op, InlineOp):
         called = reader.called_computations[0]
         outer = dict(zip(called.parameters, reader.operands, strict=True))
-    updates = [inner for inner in _written_by(reader) if isinstance(inner.op, Scatter)]
+    updates = [inner for inner in _writers_of(reader) if isinstance(inner.op, Scatter)]
     bases = [
         viewed_array(ArrayRef(base))
         for update in updates
@@ -381,7 +383,7 @@ def _updates(reader: Instruction, array: ArrayRef) -> bool:
     ]
 
 
-def _written_by(reader: Instruction) -> list[Instruction]:
+def _writers_of(reader: Instruction) -> list[Instruction]:
     """Return the instructions that compute the results of a fusion, or an instruction itself."""
     if not isinstance(reader.op, InlineOp):
         return [reader]
@@ -391,5 +393,5 @@ def _written_by(reader: Instruction) -> list[Instruction]:
 
 def _may_write(reader: Instruction) -> bool:
     """Return True if a reader may write over an operand in a way that `Lives` does not know."""
-    results = [i if isinstance(i.op, MappedOp) else reader for i in _written_by(reader)]
+    results = [i if isinstance(i.op, MappedOp) else reader for i in _writers_of(reader)]
     return any(isinstance(element_of(i), OpaqueRule) or isinstance(i.op, Scatter) for i in results)

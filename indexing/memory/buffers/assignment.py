@@ -132,7 +132,7 @@ class BufferAssignment(XlaDump):
         such a computation is a leaf of the start, which has no place of its own.
         """
         named = {each.name: each for each in module.instructions}
-        wrapped = _unassigned(module, self.values)
+        wrapped = _unassigned_shapes(module, self.values)
         for value in self.values:
             holder = named.get(value.name)
             shape = None if holder is None else _shape_at(holder.shape, value.path)
@@ -211,7 +211,7 @@ def _shape_at(shape: AnyShape, path: Path) -> AnyShape | None:
     return array_at(shape, ()) or shape
 
 
-def _unassigned(module: Module, values: Sequence[AssignedValue]) -> set[AnyShape]:
+def _unassigned_shapes(module: Module, values: Sequence[AssignedValue]) -> set[AnyShape]:
     """Return the shapes of leaves of tuples that have no place in an assignment."""
     assigned = {(value.name, value.path) for value in values}
     return {

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.maps.arrays import ArrayRef
-from indexing.memory.buffers.moved_elements import changes_layout, copied_path, moved
+from indexing.memory.buffers.moved_elements import changes_layout, copied_path, source_of_move
 from indexing.memory.movement.writes import is_view, reads_of, viewed_array
 from indexing.ops.element import CopyRule, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
@@ -65,7 +65,7 @@ def layout_demand(array: ArrayRef) -> LayoutDemand | None:
     queue, seen = deque([start]), {start}
     while queue:
         place = queue.popleft()
-        for step in _continued(place):
+        for step in _continue_from(place):
             if isinstance(step, LayoutDemand):
                 return step
             if step not in seen:
@@ -74,14 +74,14 @@ def layout_demand(array: ArrayRef) -> LayoutDemand | None:
     return None
 
 
-def _continued(place: _Place) -> Iterator[_Place | LayoutDemand]:
+def _continue_from(place: _Place) -> Iterator[_Place | LayoutDemand]:
     """Yield what wants the layout of an array, or the arrays that have it from there."""
     array, fusions = place
     for reader, number in reads_of(array):
         is_result = reader.is_root and is_view(reader)
         if is_result or changes_layout(reader):
             continue  # a copy reads any layout
-        if moved(reader) is not None:
+        if source_of_move(reader) is not None:
             yield _Place(ArrayRef(reader, copied_path(reader)), fusions)
         elif isinstance(reader.op, InlineOp):
             parameter = reader.called_computations[0].parameters[number]

@@ -26,7 +26,7 @@ from indexing.memory.buffers.moved_elements import (
     copied_operand,
     copied_path,
     kind_of_copy,
-    moved,
+    source_of_move,
     stays_in_memory,
 )
 from indexing.memory.movement.writes import is_view, reads_of, viewed_array
@@ -166,7 +166,7 @@ class EntryCopies:
 
     def proposal(self, copy: Instruction) -> LayoutProposal | Unknown:
         """Return layouts of arguments or results that make a copy superfluous, or why none does."""
-        movement = moved(copy)
+        movement = source_of_move(copy)
         assert movement is not None
         _, shape, result = movement
         if kind_of_copy(copy, shape, result) not in ("layout", "movement"):
@@ -177,7 +177,7 @@ class EntryCopies:
 
     def reads(self, copy: Instruction, readers: Sequence[Instruction]) -> LayoutProposal | Unknown:
         """Return the layout in which the readers of a copy can read its source."""
-        viewed = self._viewed(copy)
+        viewed = self._viewed_array(copy)
         if isinstance(viewed, Unknown):
             return viewed
         array, read = viewed
@@ -185,20 +185,24 @@ class EntryCopies:
         if isinstance(order, Unknown):
             return order
         copied = ArrayRef(copy, copied_path(copy))
-        return _changed([LayoutChange("read", None, copied, order, by) for by in readers], copy)
+        return _propose_changes(
+            [LayoutChange("read", None, copied, order, by) for by in readers], copy
+        )
 
     def writes(self, copy: Instruction) -> LayoutProposal | Unknown:
         """Return the layout in which the instruction before a copy can write what it copies."""
-        viewed = self._viewed(copy)
+        viewed = self._viewed_array(copy)
         if isinstance(viewed, Unknown):
             return viewed
         array, read = viewed
-        movement = moved(copy)
+        movement = source_of_move(copy)
         assert movement is not None
         order = order_of_source(read, movement[2], array)
         if isinstance(order, Unknown):
             return order
-        return _changed([LayoutChange("write", None, array, order, array.instruction)], copy)
+        return _propose_changes(
+            [LayoutChange("write", None, array, order, array.instruction)], copy
+        )
 
     def _of_results(self, copy: Instruction) -> LayoutProposal | Unknown:
         for array, _ in self.way(ArrayRef(copy, copied_path(copy))):
@@ -206,7 +210,7 @@ class EntryCopies:
                 name = array_name(array)
                 reason = f"the result is argument `{name}`, which is copied in any layout"
                 return Unknown(reason, copy)
-        viewed = self._viewed(copy)
+        viewed = self._viewed_array(copy)
         if isinstance(viewed, Unknown):
             return viewed
         array, inner = viewed
@@ -221,11 +225,11 @@ class EntryCopies:
                 if output == result.path:
                     given = ArrayRef(self.parameters[number], index)
                     changes.append(LayoutChange("argument", number, given, order))
-        return _changed(changes, copy)
+        return _propose_changes(changes, copy)
 
-    def _viewed(self, copy: Instruction) -> tuple[ArrayRef, IndexingMap] | Unknown:
+    def _viewed_array(self, copy: Instruction) -> tuple[ArrayRef, IndexingMap] | Unknown:
         """Return the array whose memory a copy reads, with the map of its reads."""
-        movement = moved(copy)
+        movement = source_of_move(copy)
         assert movement is not None
         target = viewed_array(movement[0])
         way = self.way(ArrayRef(copy, copied_path(copy)))
@@ -265,7 +269,7 @@ class EntryCopies:
         if output is not None:
             root = ArrayRef(copy.computation.module.entry.root, output)
             changes.append(LayoutChange("result", _number(root), root, order))
-        return _changed(changes, copy)
+        return _propose_changes(changes, copy)
 
 
 def copies_by_end(module: Module) -> Mapping[End, frozenset[Instruction]]:
@@ -288,7 +292,7 @@ def copies_by_end(module: Module) -> Mapping[End, frozenset[Instruction]]:
 def _readers(array: ArrayRef) -> Iterator[Instruction]:
     """Yield the instructions that read an array in its layout, also from other memories."""
     for reader, _ in reads_of(array):
-        movement = moved(reader)
+        movement = source_of_move(reader)
         if movement is not None and not changes_layout(reader):
             yield from _readers(ArrayRef(reader, copied_path(reader)))
         elif movement is None and not is_view(reader) and not isinstance(reader.op, While):
@@ -310,7 +314,7 @@ def _by_several_maps(copy: Instruction) -> Unknown:
     return Unknown(f"{copy.opcode} `{copy.name}` reads `{name}` by several maps", copy)
 
 
-def _changed(changes: list[LayoutChange], copy: Instruction) -> LayoutProposal | Unknown:
+def _propose_changes(changes: list[LayoutChange], copy: Instruction) -> LayoutProposal | Unknown:
     if all(change.layout == change.before for change in changes):
         return Unknown("the order of dimensions stays, only the tiles differ", copy)
     return LayoutProposal(tuple(changes))

@@ -19,7 +19,7 @@ from indexing.ops.transfers import CopyStart
 CopyKind: TypeAlias = Literal["layout", "space", "value", "movement"]
 
 
-def moved(each: Instruction) -> tuple[ArrayRef, Shape, Shape] | None:
+def source_of_move(each: Instruction) -> tuple[ArrayRef, Shape, Shape] | None:
     """Return the source of an instruction that only moves elements, its shape, and the result's."""
     if isinstance(each.op, Copy | CopyStart) or _is_movement(each):
         source = ArrayRef(each.operands[0])
@@ -46,13 +46,13 @@ def kind_of_copy(each: Instruction, shape: Shape, result: Shape) -> CopyKind:
 
 def changes_layout(each: Instruction) -> bool:
     """Return True for a copy that changes the layout or the places of elements in the array."""
-    movement = moved(each)
+    movement = source_of_move(each)
     return movement is not None and kind_of_copy(each, *movement[1:]) in ("layout", "movement")
 
 
 def stays_in_memory(each: Instruction) -> bool:
     """Return True for a copy that changes more than the memory space."""
-    movement = moved(each)
+    movement = source_of_move(each)
     return movement is not None and kind_of_copy(each, *movement[1:]) != "space"
 
 

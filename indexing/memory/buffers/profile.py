@@ -248,10 +248,12 @@ def memory_profile(
 def _buffer(values: list[Value], kind: Kind) -> HloBuffer:
     arrays = tuple(dict.fromkeys([value.array for value in values]))
     shape = max([value.shape for value in values], key=lambda shape: shape.physical_bytes)
-    return HloBuffer(arrays, shape, kind, tuple(_joined([(v.first, v.last) for v in values])))
+    return HloBuffer(
+        arrays, shape, kind, tuple(_join_intervals([(v.first, v.last) for v in values]))
+    )
 
 
-def _joined(intervals: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _join_intervals(intervals: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the union of intervals as disjoint intervals."""
     start, end = min(intervals)
     for first, last in sorted(intervals):

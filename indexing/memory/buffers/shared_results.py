@@ -54,9 +54,9 @@ def shared_results(
     """
     results: dict[tuple[Instruction, int, Path], SharedResult] = {}
     places: Places = {} if assignment is None else places_of(assignment)
-    for sharing in _donated(module):
+    for sharing in _donated_results(module):
         results.setdefault(sharing[:3], sharing)
-    for each in _executed(module):
+    for each in _executed_instructions(module):
         for sharing in (*declared_shares(each), *assigned_shares(each, places)):
             results.setdefault(sharing[:3], sharing)
     return [each for each in results.values() if not _is_apart(each, places)]
@@ -70,7 +70,7 @@ def _is_apart(sharing: SharedResult, places: Places) -> bool:
     return None not in (result, operand) and result != operand
 
 
-def _donated(module: Module) -> Iterator[SharedResult]:
+def _donated_results(module: Module) -> Iterator[SharedResult]:
     """Yield results of a scheduled module in the memory of the parameters that they are made of.
 
     Before a module is scheduled, XLA may still add copies.
@@ -88,7 +88,7 @@ def _donated(module: Module) -> Iterator[SharedResult]:
                 )
 
 
-def _executed(module: Module) -> Iterator[Instruction]:
+def _executed_instructions(module: Module) -> Iterator[Instruction]:
     """Yield the instructions that write memory: not those inside of fusions."""
     inner = {
         called

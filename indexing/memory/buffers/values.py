@@ -270,26 +270,26 @@ class _Schedule:
         """Return the state after a loop; all states share the memory of the first."""
         condition, body = callees(loop, "condition", "body")
         self.lives.keep(state.values())
-        tested = self._renewed(condition.parameters[0], state)
+        tested = self._renew_values(condition.parameters[0], state)
         end = self.computation(condition, [tested])
         if isinstance(end, Unknown):
             return end
         self.lives.test(end.values())
         self.lives.keep([*tested.values(), *end.values()])
         left = self.lives.now
-        before = self._renewed(body.parameters[0], tested)
+        before = self._renew_values(body.parameters[0], tested)
         after = self.computation(body, [before])
         if isinstance(after, Unknown):
             return after
         self.lives.keep(after.values())
         for path, value in after.items():
             value.heirs.append((self.lives.now - 1, tested[path]))  # the next iteration's
-        result = self._renewed(loop, tested, left)
+        result = self._renew_values(loop, tested, left)
         for path, value in after.items():
             state[path].share(value)
         return result
 
-    def _renewed(
+    def _renew_values(
         self, holder: Instruction, state: Mapping[Path, Value], at: int | None = None
     ) -> Leaves:
         """Return new values in the memory of others, with their contents at a step."""

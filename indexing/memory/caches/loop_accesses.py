@@ -151,7 +151,7 @@ def _access(tiling: LoopTiling, own: StepLoads) -> TiledAccess:
         raise CacheBudgetError(f"budget: {tiles} tiles of `{name}` in steps, more than {MAX_TILES}")
     shape = own.array.shape
     assert isinstance(shape, Shape)
-    rows, set_at, shifts = _boxes(sets, shape) or _listed(tiling, own, shape)
+    rows, set_at, shifts = _boxes(sets, shape) or _list_elements(tiling, own, shape)
     grid = tuple([axes[axis].count for axis in range(len(axes))])
     return without_repetitions(own.array, "read", grid, sets.axes, rows, set_at, shifts)
 
@@ -182,7 +182,7 @@ def _boxes(
     return rows, set_at, shifts
 
 
-def _listed(
+def _list_elements(
     tiling: LoopTiling, own: StepLoads, shape: Shape
 ) -> tuple[Sequence[Rows], NDArray[Any], NDArray[Any]]:
     """Return the elements of each tile as a list."""

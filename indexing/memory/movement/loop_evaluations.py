@@ -19,7 +19,7 @@ from typing import Final
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
 from indexing.dataflow.walk import Walk
 from indexing.maps.arrays import ArrayRef
@@ -187,7 +187,7 @@ def map_sets(instruction: Instruction) -> dict[ArrayRef, dict[ArrayRef, MapSet]]
     """Return the maps from each output of a fusion or call to the arrays of `evaluations`."""
     require_sound([instruction])
     root = instruction.called_computations[0].root
-    WALK.prepare(needed_by([root]), backward=True)
+    WALK.prepare(dependencies_of([root]), backward=True)
     outputs = [ArrayRef(instruction, path) for path, _ in leaves(instruction.shape)]
     return {output: WALK.backward(ArrayRef(root, output.path)) for output in outputs}
 
@@ -215,7 +215,7 @@ def computed_as_a_whole(instruction: Instruction) -> dict[Instruction, Unknown]:
     for inner in instruction.called_computations[0].instructions:
         if is_whole(inner):
             reason = f"{inner.opcode} `{inner.name}` has no per-element rule"
-            for needed in needed_by(inner.operands):
+            for needed in dependencies_of(inner.operands):
                 reasons.setdefault(needed, Unknown(reason, inner))
     return reasons
 

@@ -99,7 +99,7 @@ class Attention(KnownReads):
             return None
         of_query, of_key = first.factor_maps(weights, query, key)
         of_weights, of_value = [
-            self._masked(m, weights) for m in second.factor_maps(out, weights, value)
+            self._mask_read(m, weights) for m in second.factor_maps(out, weights, value)
         ]
         read = (of_weights.then(of_query), of_weights.then(of_key), of_value)[operand]
         return (read.simplify().with_grade("may"),)
@@ -110,7 +110,7 @@ class Attention(KnownReads):
         batch = tuple(range(rank - 2))
         return self.lhs_batch_2 == batch and self.lhs_contracting_2 == (rank - 1,)
 
-    def _masked(self, read: IndexingMap, weights: Shape) -> IndexingMap:
+    def _mask_read(self, read: IndexingMap, weights: Shape) -> IndexingMap:
         """Return the part of a map, over all columns of the weights, that the mask keeps."""
         if self.mask_type != "CAUSAL" or weights.dims[-1] != weights.dims[-2]:
             return read

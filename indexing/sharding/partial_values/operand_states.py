@@ -161,7 +161,7 @@ class PartialRules:
         elif combined not in REDUCTIONS:
             self.note(instruction.name, "its computation is no known reduction", instruction)
         elif combined == reduction:
-            yield from _passed_on(instruction, rule, (*inits, *indices), reduction)
+            yield from _pass_on(instruction, rule, (*inits, *indices), reduction)
             yield from self._term_splits(instruction, rule, reads, inits, indices)
 
     def _term_splits(
@@ -249,7 +249,7 @@ def _converts(instruction: Instruction, operand: int, reduction: str) -> bool:
     return (reduction,) in conversion_laws(reduction, *types)
 
 
-def _passed_on(
+def _pass_on(
     instruction: Instruction,
     rule: ReductionRule,
     others: tuple[OperandState, ...],

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.maps.arrays import Path
 from indexing.ops.control import Conditional, While
 from indexing.ops.element import ElementwiseRule, element_of
@@ -175,7 +175,7 @@ class PartialValues:
 
         Without tuples, every parameter that the array depends on counts as needed.
         """
-        needed = set(needed_by([instruction]))
+        needed = set(dependencies_of([instruction]))
         if all(isinstance(each.shape, Shape) for each in needed):
             parameters = enumerate(instruction.computation.parameters)
             return Requirement({(n, ()): BROADCAST for n, each in parameters if each in needed})

@@ -21,7 +21,7 @@ from hlo.arguments import checked
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from indexing.dataflow.device_edges import DeviceEdges
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError
 from indexing.devices.strided_groups import strided_group
@@ -86,7 +86,7 @@ class Needs:
         """Return the needs of the outputs of a program."""
         devices = Devices.of(module)
         walk, root = Walk(DeviceEdges(devices, Options(exact=True))), module.entry.root
-        walk.prepare(needed_by([root]), backward=True)
+        walk.prepare(dependencies_of([root]), backward=True)
         reached: dict[ArrayRef, dict[IndexingMap, None]] = {}
         for path, _ in leaves(root.shape):
             for array, maps in walk.backward(ArrayRef(root, path)).items():
@@ -120,8 +120,8 @@ class Needs:
         if any(m.ranges or m.grade != "exact" for _, m in edges):
             return Unknown(f"`{array.instruction.name}`: the sender depends on runtime values")
         moved, own = (
-            self._count([m for _, edge in edges for m in _composed(needed, way(edge))], array)
-            for way in (_received, _kept)
+            self._count([m for _, edge in edges for m in _compose_maps(needed, way(edge))], array)
+            for way in (_received_elements, _kept_elements)
         )
         if isinstance(moved, Unknown):
             return moved
@@ -148,10 +148,10 @@ class Needs:
             return Unknown(f"`{instruction.name}`: the groups have no formula", instruction)
         number, size = group
         by_group = _with_group(number, self.devices, operand.shape)
-        reduced = [m for _, edge in edges for n in _composed(needed, edge)
-                   for m in _composed([n], by_group)]  # fmt: skip
+        reduced = [m for _, edge in edges for n in _compose_maps(needed, edge)
+                   for m in _compose_maps([n], by_group)]  # fmt: skip
         given = self._contributions(operand)
-        shared = [m for n in given for m in _composed([n], by_group)]
+        shared = [m for n in given for m in _compose_maps([n], by_group)]
         numbers: list[int] = []
         for maps in (reduced, given, shared):
             total = self._count(maps, operand)
@@ -217,24 +217,24 @@ def _operand_path(array: ArrayRef, number: int) -> Path:
     return () if isinstance(shape, Shape) else array.path
 
 
-def _composed(maps: Sequence[IndexingMap], then: IndexingMap) -> Iterator[IndexingMap]:
+def _compose_maps(maps: Sequence[IndexingMap], then: IndexingMap) -> Iterator[IndexingMap]:
     for m in maps:
         composed = m.then(then).simplify()
         if not composed.is_known_empty:
             yield composed
 
 
-def _received(edge: IndexingMap, *more: Constraint) -> IndexingMap:
+def _received_elements(edge: IndexingMap, *more: Constraint) -> IndexingMap:
     """Return the identity of the elements that devices receive."""
     own = tuple([v.as_expr() for v in edge.dims])
     constraints = [*edge.constraints, *[c for c in more if not c.is_true]]
     return IndexingMap.of(edge.dims, own, constraints=constraints)
 
 
-def _kept(edge: IndexingMap) -> IndexingMap:
+def _kept_elements(edge: IndexingMap) -> IndexingMap:
     """Return the identity of the elements that devices receive from themselves."""
     sender, device = as_expr(edge.results[0]), edge.dims[0].as_expr()
-    return _received(edge, Constraint(sender - device, 0, 0))
+    return _received_elements(edge, Constraint(sender - device, 0, 0))
 
 
 def _with_group(number: Expr, devices: Devices, shape: Shape) -> IndexingMap:

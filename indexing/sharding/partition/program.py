@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hlo.arguments import checked
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.shardings.mesh import Axis as Axis
@@ -230,7 +230,7 @@ class _ComputationPartitioner:
         """Add a loop or a conditional: operands as the called computations need them."""
         self.body.reason = f"{instruction.opcode} `{instruction.name}` carries it so"
         assigned = self._assignment_of(instruction).results
-        called = called_by(instruction)
+        called = callees_of(instruction)
         returning = [c for name, those in called.items() for c in those if name != "condition"]
         for computation in returning:
             self._require(instruction, computation.root, assigned)
@@ -374,7 +374,7 @@ def _bytes_between(array: ShardedArray, sharding: Sharding) -> float:
 
 def _arguments(instruction: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:
     """Yield operands, each with the parameter that receives it; None for a branch index."""
-    called = called_by(instruction)
+    called = callees_of(instruction)
     if instruction.opcode == "while":
         yield instruction.operands[0], called["body"][0].parameters[0]
         return

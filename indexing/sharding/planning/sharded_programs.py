@@ -95,7 +95,7 @@ def shard(
     """
     computation = program.entry if isinstance(program, Module) else program
     if mesh is None:
-        stated = _stated(computation)
+        stated = _stated_shardings(computation)
         mesh, specs = stated.mesh, stated.with_specs(specs or {}, computation.parameters)
         out_specs = stated.results if out_specs is None else out_specs
     original = mesh_of_spec(mesh)
@@ -108,7 +108,7 @@ def shard(
     return _plan(flat, refined, result, partition(result.assignment, flat))
 
 
-def _stated(computation: Computation) -> StatedShardings:
+def _stated_shardings(computation: Computation) -> StatedShardings:
     """Return the shardings that the attributes of an entry state."""
     stated = stated_shardings(computation.module) if computation.is_entry else None
     if stated is None:

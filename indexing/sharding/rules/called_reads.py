@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
 from indexing.dataflow.constants import literal
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.queries import output_to_input, to_parameters
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
@@ -57,7 +57,7 @@ def _reads_of_leaf(root: Instruction, number: int, path: tuple[int, ...]) -> Res
         reads = _reads_of_reduction(value)
         if reads is not None:
             return reads
-    others = [i for i in needed_by([value]) if not _is_pointwise(i)]
+    others = [i for i in dependencies_of([value]) if not _is_pointwise(i)]
     rule: ElementRule = ElementwiseRule()
     if others:
         rule = OpaqueRule(f"`{others[-1].name}` is not computed element by element")
@@ -112,7 +112,7 @@ def _reads_of_reduction(value: Instruction) -> ResultReads | None:
     op, rule = value.op, element_of(value)
     if not isinstance(op, MappedOp) or not isinstance(rule, ReductionRule) or rule.is_scatter:
         return None
-    if not all(map(_is_pointwise, needed_by(value.operands))):
+    if not all(map(_is_pointwise, dependencies_of(value.operands))):
         return None
     first = _first_arrays(value.computation.parameters)
     shapes = tuple([operand.shape for operand in value.operands])

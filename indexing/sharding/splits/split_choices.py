@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import literal
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.queries import grouped, output_to_input
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves
@@ -193,7 +193,7 @@ class SplitChoices:
             return split_result.number in _placed_dimensions(root)
         outer = root.called_computations[0] if isinstance(root.op, InlineOp) else root.computation
         start = outer.root if isinstance(root.op, InlineOp) else root
-        needed = set(needed_by([start]))
+        needed = set(dependencies_of([start]))
         reached = grouped(root, self.subject.results[result].number, masks=False)
         for instruction in self._index_dependent:
             maps = reached.get(instruction)

@@ -54,7 +54,7 @@ def block_relations(
     inside = Variable("inside", 0, size - 1)
     place = block * size + inside
     values = _RuntimeValues(grid)
-    needed = [_needed(m, dimension, place, values) for m in maps if not m.is_known_empty]
+    needed = [_needed_relation(m, dimension, place, values) for m in maps if not m.is_known_empty]
     exprs = [c.expr for each in needed for c in each.conditions]
     dims = _used_dims([*exprs, *[i for rt in values.given for i in rt.index]], grid)
     cells = (*[grid.tile_index[k] for k in dims], block)
@@ -118,7 +118,9 @@ class _RuntimeValues:
         return self._known[key]
 
 
-def _needed(m: IndexingMap, dimension: int, place: Expr, values: _RuntimeValues) -> _Needed:
+def _needed_relation(
+    m: IndexingMap, dimension: int, place: Expr, values: _RuntimeValues
+) -> _Needed:
     grid = values.grid
     swap = dict(zip(m.dims, grid.index, strict=True))
     swap |= {rt.variable: values.variable(rt, m).as_expr() for rt in m.runtime}

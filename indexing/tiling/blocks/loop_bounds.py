@@ -30,7 +30,7 @@ def loop_bounds(relations: BlockRelations, grid: TileGrid) -> tuple[IndexingMap,
     if isinstance(ranges, Unknown):
         return ranges
     inputs = (*relations.points.cells[:-1], *relations.points.given)
-    first, last, some, none = [[_renamed(p, inputs) for p in own] for own in ranges]
+    first, last, some, none = [[_rename_inputs(p, inputs) for p in own] for own in ranges]
     low, high = _one_expr(first), _one_expr(last)
     if low is not None and high is not None:
         if _is_void(none, high - low):
@@ -41,7 +41,7 @@ def loop_bounds(relations: BlockRelations, grid: TileGrid) -> tuple[IndexingMap,
     return tuple(_pieces(relations, grid, first, last))
 
 
-def _renamed(piece: Relation, inputs: tuple[Variable, ...]) -> Relation:
+def _rename_inputs(piece: Relation, inputs: tuple[Variable, ...]) -> Relation:
     """The piece over the variables `inputs`, whose bounds are wider."""
     swap = Substitution(dict(zip(piece.inputs, [v.as_expr() for v in inputs], strict=True)))
     bounds = [

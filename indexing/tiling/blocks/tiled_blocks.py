@@ -167,7 +167,7 @@ class TiledBlocks(Displayed):
         self.grid.slices(integers("TiledBlocks", "index", index))
         place = tuple([index[k] for k in self.dims])
         states = self.states[place]
-        given = self._given(index, values)
+        given = self._given_values(index, values)
         if given is not None and not isinstance(self._sets, Unknown):
             cells = self._relations.points.cells
             own = {v.name: n for v, n in zip(cells, place, strict=False)}
@@ -179,7 +179,7 @@ class TiledBlocks(Displayed):
         """The states as sets, for each of the runtime values."""
         return cell_sets(self._relations.points)
 
-    def _given(
+    def _given_values(
         self, index: Sequence[int], values: Mapping[str, ArrayLike]
     ) -> dict[str, int] | None:
         """The runtime values of a tile; `None` if there are none, or some are not given."""

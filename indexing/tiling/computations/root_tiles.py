@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
@@ -130,7 +130,7 @@ def _candidates(graph: TileGraph, array: ArrayRef) -> Iterator[IndexingMap]:
         if node.map is not None:
             yield node.map
     source = graph.computed_array(array)
-    needed = needed_by([source.instruction])
+    needed = dependencies_of([source.instruction])
     if len(needed) > MAX_NEEDED:
         return
     walk = Walk(LocalEdges(_OPTIONS))

@@ -37,7 +37,7 @@ from functools import cached_property
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
@@ -227,7 +227,7 @@ def tile_analysis(
     """
     if isinstance(target, Computation):
         require_sound_parameters(target)
-        require_sound(needed_by([target.root]))
+        require_sound(dependencies_of([target.root]))
         return _analysis(target, target.root, _everything)
     instructions = (target,) if isinstance(target, Instruction) else tuple(target)
     if not instructions or len({each.computation for each in instructions}) > 1:

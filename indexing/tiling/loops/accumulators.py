@@ -34,7 +34,7 @@ def accumulator_registers(
                     if isinstance(count, Unknown):
                         return count
                     # one instruction in two nests that walk in step is computed once
-                    tiles[key.array, _aligned(key.map, phase)] = count
+                    tiles[key.array, _align_loops(key.map, phase)] = count
             for array, to_array in nest.operands:
                 own = model.elements(array, to_array, axes)
                 rows = max(rows, 0 if isinstance(own, Unknown) else own)
@@ -45,7 +45,7 @@ def accumulator_registers(
     return most
 
 
-def _aligned(m: IndexingMap, phase: LoopPhase) -> IndexingMap:
+def _align_loops(m: IndexingMap, phase: LoopPhase) -> IndexingMap:
     """Return a map with the loops of a phase under one name."""
     swap = {
         d: d.renamed(f"d{phase.renamed[int(d.name[1:])]}")

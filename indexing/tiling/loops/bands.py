@@ -159,11 +159,11 @@ def _pairs(most: IntArray, first: IntArray, second: IntArray) -> IntArray:
     [0, 1, 3, 5, 6, 6]
     """
 
-    def unbounded(t: IntArray) -> IntArray:
+    def without_bound(t: IntArray) -> IntArray:
         return np.where(t < 0, 0, (t + 1) * (t + 2) // 2)
 
-    both = unbounded(most) - unbounded(most - first) - unbounded(most - second)
-    return both + unbounded(most - first - second)
+    both = without_bound(most) - without_bound(most - first) - without_bound(most - second)
+    return both + without_bound(most - first - second)
 
 
 class BandedUnion(ProductUnion):

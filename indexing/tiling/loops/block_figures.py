@@ -193,7 +193,7 @@ class _Measure:
         if isinstance(both, Unknown):
             return both
         changing = [k for k in each.loops if self.axes[k].count > 1 and k in sets.axes]
-        loaded = self._loaded(each, sets, both, changing)
+        loaded = self._loaded_elements(each, sets, both, changing)
         if isinstance(loaded, Unknown):
             return loaded
         is_repeated = number == 0 and self.splits > 1 and not changing
@@ -211,7 +211,7 @@ class _Measure:
         united = tuple(dict.fromkeys((*held, *each.reads)))
         return self.tables[each.array].union(united, self.axes)
 
-    def _loaded(
+    def _loaded_elements(
         self, each: PhaseReads, sets: StepSets, both: StepSets, changing: Sequence[int]
     ) -> int | Unknown:
         """Return the elements that all blocks load of an array in a phase."""

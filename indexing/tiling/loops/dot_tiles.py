@@ -61,12 +61,14 @@ def read_extents(
 
 def has_dots(model: LoopModel) -> bool:
     """Return True if a block computes a dot."""
-    return any(isinstance(key.array.instruction.op, Dot) for key in _computed(model))
+    return any(isinstance(key.array.instruction.op, Dot) for key in _computed_nests(model))
 
 
 def has_products(model: LoopModel) -> bool:
     """Return True if a block computes a dot or a convolution, whose operands are staged."""
-    return any(isinstance(key.array.instruction.op, Dot | Convolution) for key in _computed(model))
+    return any(
+        isinstance(key.array.instruction.op, Dot | Convolution) for key in _computed_nests(model)
+    )
 
 
 def most_indices(read: PlacedRead, axes: Axes) -> tuple[int, ...]:
@@ -129,14 +131,14 @@ class _ComputedDot(NamedTuple):
 
 def _dots(model: LoopModel) -> Iterator[_ComputedDot]:
     """Yield the dots that a block computes, each once."""
-    for key in dict.fromkeys(_computed(model)):
+    for key in dict.fromkeys(_computed_nests(model)):
         instruction = key.array.instruction
         op, shape, left = instruction.op, key.array.array_shape, instruction.operands[0].shape
         if isinstance(op, Dot) and shape is not None and isinstance(left, Shape):
             yield _ComputedDot(key, op, shape, left)
 
 
-def _computed(model: LoopModel) -> Iterator[NestKey]:
+def _computed_nests(model: LoopModel) -> Iterator[NestKey]:
     """Yield the instructions with loops that a block computes."""
     for nest in model.nests:
         yield from nest.computed

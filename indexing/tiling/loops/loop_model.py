@@ -8,7 +8,7 @@ from functools import cached_property
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
@@ -247,7 +247,7 @@ def loop_model(
         HloError: an instruction is invalid.
         IndexError: `output_id` is out of range.
     """
-    require_sound(needed_by([instruction]) if to == "parameters" else [instruction])
+    require_sound(dependencies_of([instruction]) if to == "parameters" else [instruction])
     outputs = list(leaves(instruction.shape))
     if not 0 <= output_id < len(outputs):
         raise IndexError(f"output_id={output_id}: `{instruction.name}` has {len(outputs)} outputs")

@@ -39,7 +39,7 @@ class LoopName:
 
 def named_loops(model: LoopModel) -> tuple[LoopName, ...]:
     """Return the loops by name, in the order of `LoopModel.loops`."""
-    groups = _tied(model)
+    groups = _tie_axes(model)
     letters = [_letter(model, group[0]) for group in groups]
     names: list[LoopName] = []
     for k, (group, letter) in enumerate(zip(groups, letters, strict=True)):
@@ -59,7 +59,7 @@ def _letter(model: LoopModel, axis: int) -> str:
     return "w" if own.is_window else "k"
 
 
-def _tied(model: LoopModel) -> list[tuple[int, ...]]:
+def _tie_axes(model: LoopModel) -> list[tuple[int, ...]]:
     """Return the axes in groups: loops that run over the same dimension of one array."""
     first: dict[object, int] = {}
     parent = {model.rank + k: model.rank + k for k in range(len(model.loops))}

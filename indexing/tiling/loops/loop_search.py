@@ -232,7 +232,7 @@ class _LoopSearch:
     def _candidate(
         self, steps: tuple[int, ...], figures: BlockFigures, split: int
     ) -> LoopCandidate:
-        moved = self._loaded(steps, figures) + self.model.shape.bytes
+        moved = self._loaded_bytes(steps, figures) + self.model.shape.bytes
         if split > 1:
             moved += 2 * split * self.model.shape.size * 4
         pairs = zip(self.phases(steps), figures.phases, strict=True)
@@ -240,7 +240,7 @@ class _LoopSearch:
         waves = -(-figures.blocks // self.rules.processors)
         return LoopCandidate(figures.blocks, moved, number, split, waves)
 
-    def _loaded(self, steps: tuple[int, ...], figures: BlockFigures) -> int:
+    def _loaded_bytes(self, steps: tuple[int, ...], figures: BlockFigures) -> int:
         """Return the bytes that all blocks load; those of blocks that keep nothing if unknown."""
         axes = self.model.axes(steps)
         loaded = self.rules.loaded(self.model, axes, self.phases(steps), figures)

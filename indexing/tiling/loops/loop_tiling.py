@@ -330,7 +330,7 @@ class LoopTiling(PrintedKernels):
         block = self._grid.slices(integers("LoopTiling", "index", index))
         ranks = {a: a.array_shape.rank if a.array_shape else 0 for a in self.arrays}
         regions = {a: Region.of_boxes((), rank) for a, rank in ranks.items()}
-        for phase, own in self._chosen(step):
+        for phase, own in self._choose_phases(step):
             for nest in phase.nests:
                 for read in nest.reads:
                     point = self._point(phase, read, block, own)
@@ -338,7 +338,7 @@ class LoopTiling(PrintedKernels):
                     regions[read.array] = reduce(or_, [regions[read.array], part])
         return tuple(regions.values())
 
-    def _chosen(self, step: int | None) -> list[tuple[LoopPhase, dict[int, int]]]:
+    def _choose_phases(self, step: int | None) -> list[tuple[LoopPhase, dict[int, int]]]:
         """Return the phase of a step, and the step of each of its loops; or all phases."""
         if step is None:
             return [(phase, {}) for phase in self.loop_phases]

@@ -122,10 +122,10 @@ def _phase(loops: LoopAxes, members: Sequence[BlockNest], serial: frozenset[int]
                 around = loops
             table = tables.setdefault((each.array, around), {})
             table[place_read(each.read, own)] = None
-    return LoopPhase(loops, tuple(members), renamed, _joined(tables))
+    return LoopPhase(loops, tuple(members), renamed, _join_reads(tables))
 
 
-def _joined(
+def _join_reads(
     tables: dict[tuple[ArrayRef, LoopAxes], dict[PlacedRead, None]],
 ) -> tuple[PhaseReads, ...]:
     """Return the reads of each array; reads within some of the loops of others are with these."""

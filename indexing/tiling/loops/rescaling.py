@@ -99,7 +99,7 @@ class _Forms:
             return None  # a conversion to integers, and their division, round
         if kinds <= {"constant", "statistic"}:
             return "statistic"
-        return combined(array.instruction.opcode, forms)
+        return combine_forms(array.instruction.opcode, forms)
 
 
 def _is_of_fractions(instruction: Instruction) -> bool:
@@ -109,7 +109,7 @@ def _is_of_fractions(instruction: Instruction) -> bool:
     return ELEMENT_TYPES[shape.element_type].kind in ("floating", "complex")
 
 
-def combined(opcode: str, forms: Sequence[Form | None]) -> Form | None:
+def combine_forms(opcode: str, forms: Sequence[Form | None]) -> Form | None:
     """Return the form of a function of values, not all of them free; None if none is known.
 
     >>> combined("subtract", ["free", "statistic"]), combined("exponential", ["shifted"])

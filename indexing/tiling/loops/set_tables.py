@@ -97,7 +97,7 @@ class SetTable:
             if len(listed) == 1 or count_points(axes, union.axes) <= MAX_GRID:
                 return union
         if len(reads) <= MAX_PRODUCTS:
-            joined = self._joined(reads, axes)
+            joined = self._join_parts(reads, axes)
             if joined is not None and count_points(axes, joined.axes) <= MAX_GRID:
                 return joined
         return self.listed(reads, axes)
@@ -121,7 +121,7 @@ class SetTable:
             gates += sides[len(component.results) :]
         return (*[placed[k] for k in range(len(read.read.results))], *gates)
 
-    def _joined(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | None:
+    def _join_parts(self, reads: Sequence[PlacedRead], axes: Axes) -> StepSets | None:
         """Return the union of reads by parts that share no variable.
 
         Parts that are no products of sides are bands, or listed, and must be the same in all
@@ -130,7 +130,7 @@ class SetTable:
         apart = self._equal_parts(reads, axes)
         if apart is None:
             return None
-        banded = self._banded(apart[0], axes) if len(apart) == 1 else None
+        banded = self._band_union(apart[0], axes) if len(apart) == 1 else None
         if banded is not None:
             return banded
         parts: list[tuple[tuple[int, ...], StepSets]] = []
@@ -150,7 +150,7 @@ class SetTable:
             return None
         return apart if _have_equal_strides([each.rest for each in apart]) else None
 
-    def _banded(self, apart: _Apart, axes: Axes) -> BandedUnion | None:
+    def _band_union(self, apart: _Apart, axes: Axes) -> BandedUnion | None:
         """Return the elements of a read whose only part that is no product is a band."""
         if len(apart.others) != 1:
             return None

@@ -145,7 +145,7 @@ class ProductUnion(StepSets):
         if len(self.products) != 1:
             return super().largest()
         total = 1
-        for sides in _connected(self.products[0], ()):
+        for sides in _connect_sides(self.products[0], ()):
             part = ProductUnion([sides], self.all_axes, len(sides))
             total *= StepSets.largest(part)
         return total
@@ -186,14 +186,14 @@ class ProductUnion(StepSets):
         if len(self.products) != 1:
             return super().loaded(along)
         total = 1
-        for sides in _connected(self.products[0], along):
+        for sides in _connect_sides(self.products[0], along):
             part = ProductUnion([sides], self.all_axes, len(sides))
             own = set(part.axes).intersection(along)
             total *= StepSets.loaded(part, along if own else ())
         return total
 
 
-def _connected(sides: Sequence[StepSide], along: Sequence[int]) -> list[tuple[StepSide, ...]]:
+def _connect_sides(sides: Sequence[StepSide], along: Sequence[int]) -> list[tuple[StepSide, ...]]:
     """Return the sides in groups that have no axis in common; all that depend on steps are one."""
     groups: list[tuple[set[int], list[StepSide]]] = []
     for side in sides:

@@ -81,7 +81,7 @@ class TpuRules(DeviceRules):
     def too_large(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield the violation of one array whose block does not fit into VMEM."""
         for name, shape, extents, _ in _blocks(model, axes):
-            needed = BUFFERS * _padded(shape, extents)
+            needed = BUFFERS * _padded_bytes(shape, extents)
             if needed > self.vmem:
                 yield "VMEM", f"{needed:,} bytes of {name}: at most {self.vmem:,} allowed"
 
@@ -124,9 +124,9 @@ def tiled_sizes(
 
 def vmem_of(model: LoopModel, axes: Axes, phases: Sequence[PhaseFigures], accumulators: int) -> int:
     """Return the bytes of blocks in VMEM in the largest phase, of the result, and accumulators."""
-    result = _padded(model.shape, [axes[k].step for k in range(model.rank)])
+    result = _padded_bytes(model.shape, [axes[k].step for k in range(model.rank)])
     operands = [
-        sum([_padded(tile.array.array_shape, tile.extents) for tile in phase.tiles])
+        sum([_padded_bytes(tile.array.array_shape, tile.extents) for tile in phase.tiles])
         for phase in phases
     ]
     return BUFFERS * (max(operands, default=0) + result) + 4 * accumulators
@@ -146,7 +146,7 @@ def _blocks(
             yield f"`{array.instruction.name}`", array.array_shape, extents, uncut
 
 
-def _padded(shape: Shape | None, extents: Sequence[int]) -> int:
+def _padded_bytes(shape: Shape | None, extents: Sequence[int]) -> int:
     assert shape is not None
     if not prod(extents):
         return 0

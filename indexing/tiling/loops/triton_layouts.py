@@ -58,17 +58,17 @@ class BitLayout:
         stride, size = self.strides()[dim], self.shape[dim]
         own = self.bits_of(dim)
 
-        def moved(bit: int) -> int:
+        def move_bit(bit: int) -> int:
             if bit in own:
                 return 0
             return bit if bit < stride else bit // size
 
-        registers = [moved(bit) for bit in self.registers]
+        registers = [move_bit(bit) for bit in self.registers]
         return BitLayout(
             (*self.shape[:dim], *self.shape[dim + 1 :]),
             tuple([bit for bit in registers if bit]),
-            tuple(map(moved, self.lanes)),
-            tuple(map(moved, self.warps)),
+            tuple(map(move_bit, self.lanes)),
+            tuple(map(move_bit, self.warps)),
         )
 
     def reshaped(self, shape: Sequence[int]) -> BitLayout:
@@ -76,7 +76,7 @@ class BitLayout:
         return BitLayout(tuple(shape), self.registers, self.lanes, self.warps)
 
 
-def blocked(
+def blocked_layout(
     shape: Sequence[int], vector: int, warps: int, order: Sequence[int] | None = None
 ) -> BitLayout:
     """Return a blocked layout: lanes, then warps, from the fastest dimension on.
@@ -127,7 +127,7 @@ def vector_of(shape: Sequence[int], bits: int, warps: int, run: int | None = Non
     return max(1, min(_VECTOR_BITS // bits, own, prod(shape) // (LANES * warps)))
 
 
-def squeezed(shape: Sequence[int]) -> tuple[int, ...]:
+def squeeze(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes of a tile without those of 1; one of them if there are no others.
 
     >>> squeezed((1, 4, 128)), squeezed((1, 1))

@@ -35,8 +35,8 @@ from indexing.tiling.computations.tile_graph import TileNode
 from indexing.tiling.loops.loop_model import LoopModel
 from indexing.tiling.loops.triton_layouts import (
     BitLayout,
-    blocked,
-    squeezed,
+    blocked_layout,
+    squeeze,
     squeezed_for_reduction,
     vector_of,
 )
@@ -114,7 +114,7 @@ class _KernelLayouts:
 
     def memory(self, shape: Shape, tile: Sequence[int]) -> int:
         """Return the elements that a thread moves at once of a tile in memory."""
-        sizes = squeezed(tile)
+        sizes = squeeze(tile)
         if list(shape.layout_or_default.minor_to_major) != list(range(shape.rank))[::-1]:
             raise _NoLayout(f"{shape} is not in row-major order")
         if tile and tile[-1] == 1 and prod(tile) > 1 and shape.dims[-1] > 1:
@@ -130,13 +130,13 @@ class _KernelLayouts:
             tile = self.tile(instruction)
             if (is_input or instruction is self.root) and prod(tile) > 1:
                 assert isinstance(instruction.shape, Shape)
-                sizes, vector = squeezed(tile), self.memory(instruction.shape, tile)
+                sizes, vector = squeeze(tile), self.memory(instruction.shape, tile)
                 self.vectors[sizes] = max(vector, self.vectors.get(sizes, 1))
 
     def loaded(self, sizes: tuple[int, ...], limit: int | None = None) -> BitLayout:
         """Return the layout of a load; of a store, with at most so many elements at once."""
         vector = self.vectors[sizes]
-        return blocked(sizes, vector if limit is None else min(vector, limit), self.warps)
+        return blocked_layout(sizes, vector if limit is None else min(vector, limit), self.warps)
 
     def meet(self, operands: Iterable[tuple[_Layout, int]], name: str) -> _Layout:
         """Return the layout of a function of tiles; convert those that are broadcast."""
@@ -169,7 +169,7 @@ class _KernelLayouts:
     def compute(self) -> None:
         """Load the inputs and compute the other instructions, operands before users."""
         for instruction, is_input in self.tiles.order:
-            sizes = squeezed(self.tile(instruction))
+            sizes = squeeze(self.tile(instruction))
             if is_input:
                 self.layouts[instruction] = None if prod(sizes) == 1 else self.loaded(sizes)
             else:
@@ -179,7 +179,7 @@ class _KernelLayouts:
         """Convert the result to the layout of the store."""
         layout, shape = self.layouts[self.root], self.root.shape
         assert isinstance(shape, Shape)
-        sizes, bits = squeezed(self.tile(self.root)), shape.element_bits
+        sizes, bits = squeeze(self.tile(self.root)), shape.element_bits
         if prod(sizes) == 1 or layout is None:
             return
         store = self.loaded(sizes, max(1, 128 // max(8, bits)))
@@ -247,12 +247,12 @@ class _KernelLayouts:
             if is_stored:
                 sizes, dim = tuple([tile[k] for k in plain]), plain.index(op.dimensions[0])
         if sizes != layout.shape:
-            default = blocked(sizes, 1, self.warps)
+            default = blocked_layout(sizes, 1, self.warps)
             self.convert(layout, default.reshaped(layout.shape), bits)
             layout = default
         self.largest = max(self.largest, reduction_bytes(layout, dim, bits))
         result = layout.without(dim)
-        return result.reshaped(squeezed(result.shape))
+        return result.reshaped(squeeze(result.shape))
 
     def uses(self, instruction: Instruction) -> tuple[bool, bool]:
         """Return if functions of the elements of an array are stored, and if any is broadcast."""
@@ -270,7 +270,7 @@ class _KernelLayouts:
         """Return the layout of a reshaped tile: that of its elements, row by row."""
         (operand,) = self.tiles.operands[instruction]
         layout = self.layouts[operand]
-        before, after = squeezed(self.tile(operand)), squeezed(self.tile(instruction))
+        before, after = squeeze(self.tile(operand)), squeeze(self.tile(instruction))
         if isinstance(instruction.op, Transpose):
             order = [d for d in instruction.op.dimensions if self.tile(operand)[d] != 1]
             if order != sorted(order):

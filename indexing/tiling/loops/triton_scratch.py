@@ -84,7 +84,7 @@ def conversion_bytes(src: BitLayout, dst: BitLayout, bits: int, capability: int 
         buffer
         for store in stores
         for load in loads
-        if (buffer := _joined(src, dst, bits, store, load)) is not None
+        if (buffer := _join_layouts(src, dst, bits, store, load)) is not None
     ]
     best = min(buffers, key=lambda each: (each.conflicts, -each.rounds), default=None) or _plain(
         src, dst, bits
@@ -106,15 +106,15 @@ def reduction_bytes(layout: BitLayout, dim: int, bits: int) -> int:
     size, stride = 1 << len(partial), layout.strides()[dim]
     full = layout.shape[dim]
 
-    def placed(bit: int) -> int:
+    def place_bit(bit: int) -> int:
         if bit in own:
             return stride << partial.index(bit) if bit in partial else 0
         return bit if bit < stride else bit // full * size
 
     shape = (*layout.shape[:dim], size, *layout.shape[dim + 1 :])
-    registers = tuple([placed(bit) for bit in layout.registers if bit not in own])
+    registers = tuple([place_bit(bit) for bit in layout.registers if bit not in own])
     first = BitLayout(
-        shape, registers, tuple(map(placed, layout.lanes)), tuple(map(placed, layout.warps))
+        shape, registers, tuple(map(place_bit, layout.lanes)), tuple(map(place_bit, layout.warps))
     )
     lanes, warps = list(first.lanes), list(first.warps)
     free = [k for k, bit in enumerate(lanes) if not bit]
@@ -135,7 +135,7 @@ def _common(src: Iterable[int], dst: Iterable[int]) -> list[int]:
     return [bit for bit in src if bit and bit in known]
 
 
-def _joined(
+def _join_layouts(
     src: BitLayout, dst: BitLayout, bits: int, store: _Instruction, load: _Instruction
 ) -> _Buffer | None:
     """Return the buffer of two instructions that move 128 bits at once; None if they cannot."""

@@ -15,7 +15,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import RegionBounds, bounds_at
 from indexing.maps.regions.boxes import TooManyBoxes, boxes_of_elements, subtract_boxes
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.runtime_values import named_apart
+from indexing.maps.regions.runtime_values import name_apart
 from simplifier.unknown import UndecidedError, Unknown
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _finished_region(
     most = _without(mine.most, [other.least for other in rest])
     if isinstance(least, Unknown) or (isinstance(most, Region) and _are_equal(least, most)):
         return least
-    runtime = named_apart([rt for each in known for rt in each.most.runtime])
+    runtime = name_apart([rt for each in known for rt in each.most.runtime])
     return replace(least, grade="may", side="under", runtime=runtime)
 
 

@@ -38,11 +38,11 @@ def chunks(values: Iterable[Any]) -> list[tuple[int, str]]:
     [0, 3, 6]
     """
     with ThreadPoolExecutor(max_workers=1) as pool:  # zlib releases the interpreter's lock
-        packed = [(first, pool.submit(pack_text, text)) for first, text in _joined(values)]
+        packed = [(first, pool.submit(pack_text, text)) for first, text in _join_chunks(values)]
         return [(first, each.result()) for first, each in packed]
 
 
-def _joined(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
+def _join_chunks(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
     """Yield the number of the first value of each chunk, and the JSON array of its values."""
     first, parts, size = 0, list[str](), 0
     for number, value in enumerate(values):

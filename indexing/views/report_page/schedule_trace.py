@@ -52,7 +52,7 @@ def schedule_trace(module: Module, peak: Peak | None = None) -> dict[str, Any] |
     if isinstance(profile, Unknown):
         return profile
     traffic_of = {each.instruction: each for each in traffic(module).instructions}
-    bounds = [_bound(traffic_of.get(step), peak) for step in profile.steps]
+    bounds = [_bound_of_executions(traffic_of.get(step), peak) for step in profile.steps]
     steps = [STEP if peak is None else max(bound or 0, 1) for bound in bounds]
     starts = list(accumulate(steps, initial=0))
     is_scheduled = bool(module.header("is_scheduled", False))
@@ -71,7 +71,7 @@ def schedule_trace(module: Module, peak: Peak | None = None) -> dict[str, Any] |
     }
 
 
-def _bound(traffic: InstructionTraffic | None, peak: Peak | None) -> int | None:
+def _bound_of_executions(traffic: InstructionTraffic | None, peak: Peak | None) -> int | None:
     """Return the roofline bound of all executions in nanoseconds; None if it is not known."""
     if peak is None or traffic is None:
         return None

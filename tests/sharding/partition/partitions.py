@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hlo
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape
 from hlo.shardings.mesh import Axis, Mesh
@@ -77,7 +77,7 @@ def random_assignment(random: Random, mesh: Mesh, module: Module) -> Assignment:
 
     for instruction in module.instructions:
         results = assigned[instruction].results
-        for name, called in called_by(instruction).items():
+        for name, called in callees_of(instruction).items():
             for computation in called if instruction.opcode in ("while", "conditional") else ():
                 if instruction.opcode == "while":
                     give(computation.parameters[0], results)

@@ -9,7 +9,7 @@ import pytest
 
 import hlo
 import indexing
-from indexing.tiling.loops.triton_layouts import blocked, squeezed_for_reduction, vector_of
+from indexing.tiling.loops.triton_layouts import blocked_layout, squeezed_for_reduction, vector_of
 from indexing.tiling.loops.triton_scratch import conversion_bytes, reduction_bytes
 from simplifier.unknown import Unknown
 from tests.tiling.loops.hand_problems import REDUCERS
@@ -163,17 +163,19 @@ def test_conversions_have_the_buffers_of_triton(
     dims: tuple[int, ...],
     expected: int,
 ) -> None:
-    target = blocked(whole, other, warps)
+    target = blocked_layout(whole, other, warps)
     for dim in dims:
         target = target.without(dim)
-    assert conversion_bytes(blocked(tile, vector, warps), target, 32) == expected
+    assert conversion_bytes(blocked_layout(tile, vector, warps), target, 32) == expected
 
 
 def test_reductions_have_a_value_of_each_warp() -> None:
-    assert reduction_bytes(blocked((1, 64), 1, 2), 1, 32) == 8
-    assert reduction_bytes(blocked((1, 64), 1, 1), 1, 32) == 0
-    assert reduction_bytes(blocked((4, 512), 4, 4), 1, 32) == 64
-    assert reduction_bytes(blocked((4, 128), 8, 2), 1, 32) == 0  # the warps have rows of their own
+    assert reduction_bytes(blocked_layout((1, 64), 1, 2), 1, 32) == 8
+    assert reduction_bytes(blocked_layout((1, 64), 1, 1), 1, 32) == 0
+    assert reduction_bytes(blocked_layout((4, 512), 4, 4), 1, 32) == 64
+    assert (
+        reduction_bytes(blocked_layout((4, 128), 8, 2), 1, 32) == 0
+    )  # the warps have rows of their own
 
 
 def test_threads_move_as_much_as_the_tile_has() -> None:

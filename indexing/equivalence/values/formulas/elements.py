@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Module
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Frame
@@ -260,7 +260,7 @@ class Elements:
             for inside, leaf in tree.items():
                 arguments.append(self.body(leaf, frame))
                 sizes.append((inside, None if leaf.shape is None else leaf.shape.dims))
-        for name, computations in sorted(called_by(instruction).items()):
+        for name, computations in sorted(callees_of(instruction).items()):
             for computation in computations:
                 terms = self.function(computation)
                 sizes.append((name if instruction.op is None else "", len(terms)))

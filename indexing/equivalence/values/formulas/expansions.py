@@ -15,7 +15,7 @@ from typing import Final
 import hlo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape
-from indexing.dataflow.needed import needed_by
+from indexing.dataflow.needed import dependencies_of
 from indexing.devices.devices import Devices
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.numbering import NumberedArray
@@ -70,7 +70,7 @@ def _parse_once(text: str) -> Module:
 def has_definitions(roots: Iterable[Instruction]) -> bool:
     """Return True if definitions may change the formulas of instructions."""
     seen: set[Computation] = set()
-    pending = [needed_by(list(roots))]
+    pending = [dependencies_of(list(roots))]
     while pending:
         for instruction in pending.pop():
             is_defined = instruction.opcode in DEFINED or target_of(instruction) == "TopK"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from hlo.modules.calls import called_by
+from hlo.modules.calls import callees_of
 from hlo.modules.effects import has_own_effect, value_attributes
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import Recursive
@@ -141,7 +141,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         _require_equal_states(instruction)
         value: Leaves
         if isinstance(instruction.op, AsyncStart) and not is_unique(instruction):
-            value = yield self._started(instruction, operands)
+            value = yield self._start_value(instruction, operands)
         else:
             value = yield from super().apply_to(instruction, operands)
         is_forwarded = isinstance(instruction.op, InlineOp | RoutingOp)
@@ -152,7 +152,9 @@ class Numbering(ProgramArrays[NumberedArray]):
                 raise NoFormula(Unknown(reason, instruction))
         return value
 
-    def _started(self, instruction: Instruction, operands: tuple[Leaves, ...]) -> Recursive[Leaves]:
+    def _start_value(
+        self, instruction: Instruction, operands: tuple[Leaves, ...]
+    ) -> Recursive[Leaves]:
         """Return the value of an `async-start`: operands, and the result of its computation."""
         called = instruction.called_computations[0]
         values: Mapping[Instruction, Leaves] = yield self.values_of(called, operands, [called.root])
@@ -173,7 +175,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         result = {}
         for leaf, (path, shape) in enumerate(leaves(instruction.shape)):
             array_shape = shape if isinstance(shape, Shape) else None
-            forwarded = _forwarded(instruction, path, operands)
+            forwarded = _forward_value(instruction, path, operands)
             if forwarded is not None and _has_type(forwarded, array_shape):
                 result[path] = forwarded
                 continue
@@ -203,7 +205,7 @@ class Numbering(ProgramArrays[NumberedArray]):
 
     def _called_key(self, instruction: Instruction) -> tuple[Hashable, ...]:
         called = []
-        for name, computations in sorted(called_by(instruction).items()):
+        for name, computations in sorted(callees_of(instruction).items()):
             results = numbers_of(map(self.result, computations))
             called.append((name if instruction.op is None else "", *results))
         return tuple(called)
@@ -282,7 +284,7 @@ def _has_type(array: NumberedArray, shape: Shape | None) -> bool:
     return bool(shape and array.shape and array.shape.element_type == shape.element_type)
 
 
-def _forwarded(
+def _forward_value(
     instruction: Instruction, path: Path, operands: tuple[Leaves, ...]
 ) -> NumberedArray | None:
     """Return the array of an operand that a leaf of a result is, such as that of a copy-start."""

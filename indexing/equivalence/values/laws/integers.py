@@ -9,7 +9,7 @@ from hlo.shapes.element_type import range_of
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import bits_of, is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.ops.integer_rules import wrapped
+from indexing.ops.integer_rules import wrap_integer
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 
@@ -98,7 +98,7 @@ def _ring_sum(
     factors = {t: f % modulus for t, f in total.items() if f % modulus}
     constant %= modulus
     if not factors:
-        return algebra.table.constant(wrapped(constant, element_type), element_type)
+        return algebra.table.constant(wrap_integer(constant, element_type), element_type)
     ordered = sorted(factors.items(), key=lambda part: (part[0].key, part[0].number))
     if len(ordered) == 1 and ordered[0][1] == 1 and not constant:
         return ordered[0][0]

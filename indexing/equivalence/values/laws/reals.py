@@ -55,7 +55,7 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
         terms.append(_computed_constant(algebra, constant, kind, is_computed=count > 1))
     elif len(terms) < len(call.arguments):
         uses.add(ZERO)
-    together = _reduced_together(algebra, terms)
+    together = _reduce_together(algebra, terms)
     if len(together) < len(terms):
         terms, uses = together, uses | {REDUCED_TOGETHER}
     algebra.note(uses)
@@ -64,7 +64,7 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
     return algebra.raw(Application("add", (), kind, tuple(terms)))
 
 
-def _reduced_together(algebra: Constructors, terms: list[Formula]) -> list[Formula]:
+def _reduce_together(algebra: Constructors, terms: list[Formula]) -> list[Formula]:
     """Return terms in which sums among the same devices are one sum."""
     groups: dict[object, list[Formula]] = {}
     merged: list[Formula] = []

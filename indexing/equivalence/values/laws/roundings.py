@@ -18,7 +18,7 @@ EXCESS: Final = "convert(convert(x)) = x, narrowed first"
 FACTORS: Final = "x * y of default precision = bf16(x) * bf16(y)"
 
 
-def unrounded(narrow: Formula, kind: str) -> Formula | None:
+def float_before_rounding(narrow: Formula, kind: str) -> Formula | None:
     """Return the float that was converted to a narrower type, which is converted back to `kind`."""
     if not is_call(narrow, "convert") or narrow.type not in NARROW or not is_float(kind):
         return None
@@ -27,7 +27,7 @@ def unrounded(narrow: Formula, kind: str) -> Formula | None:
 
 
 def _excess(algebra: Constructors, call: Application) -> Formula | None:
-    value = unrounded(call.arguments[0], call.element_type)
+    value = float_before_rounding(call.arguments[0], call.element_type)
     if value is not None:
         algebra.note({EXCESS})
     return value
@@ -54,7 +54,7 @@ def _value(term: Formula, kind: str) -> Formula:
     """Return the float that is rounded to `kind` and back, or the term itself."""
     if not is_call(term, "convert") or term.arguments[0].type != kind:
         return term
-    value = unrounded(term.arguments[0], term.type)
+    value = float_before_rounding(term.arguments[0], term.type)
     return term if value is None else value
 
 

@@ -27,7 +27,7 @@ from indexing.equivalence.values.folds.folds import instantiate_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
-from indexing.equivalence.values.laws.roundings import EXCESS, unrounded
+from indexing.equivalence.values.laws.roundings import EXCESS, float_before_rounding
 from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
@@ -108,7 +108,11 @@ class CaseMatching:
 
     def _equal_unrounded(self, before: Formula, after: Formula, domain: Domain) -> bool:
         """Return True if a value that is rounded before only is proved equal."""
-        value = unrounded(before.arguments[0], before.type) if is_call(before, "convert") else None
+        value = (
+            float_before_rounding(before.arguments[0], before.type)
+            if is_call(before, "convert")
+            else None
+        )
         if value is None or not self.equal(value, after, domain):
             return False
         self.algebra.note({EXCESS})

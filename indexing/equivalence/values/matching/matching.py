@@ -16,7 +16,7 @@ from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_uni
 from indexing.equivalence.values.folds.folds import REORDER
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
-from indexing.equivalence.values.laws.roundings import EXCESS, unrounded
+from indexing.equivalence.values.laws.roundings import EXCESS, float_before_rounding
 from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
 from indexing.equivalence.values.terms.terms import Formula
@@ -179,7 +179,7 @@ class Matching:
         """Compare the value that is rounded before only; None if they are not proved equal."""
         if not is_call(before, "convert"):
             return None
-        value = unrounded(before.arguments[0], before.type)
+        value = float_before_rounding(before.arguments[0], before.type)
         if value is None or not self.equal(value, after):
             return None
         inside = _NONE if value is after else self._comparison(value, after).uses
