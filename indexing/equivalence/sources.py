@@ -5,6 +5,9 @@ that element over the parameters of the program: calls, fusions and tuples are s
 elements are followed to where they come from, and integer sums are normalised.  Two programs share
 one `Sources`.
 
+An array is named on its own, at any place of a program.  `programs.arrays.ProgramArrays` starts at
+the arguments of a computation instead, which arrays inside loops and conditionals do not have.
+
 >>> import hlo, indexing
 >>> text = '''ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)  two = s32[] constant(2)
 ...   j = s32[] %s  ROOT s = f32[5] dynamic-slice(p, j), dynamic_slice_sizes={5} }'''
@@ -201,9 +204,8 @@ class Sources:
         while (source := source_of(array)) is not None:
             array = source
         if array not in self._arrays:
-            for instruction in dependencies_of(
-                [array.instruction]
-            ):  # operands first: no deep recursion
+            # operands first: no deep recursion
+            for instruction in dependencies_of([array.instruction]):
                 for path, _ in leaves(instruction.shape):
                     each = ArrayRef(instruction, path, array.calls)
                     if each not in self._arrays and source_of(each) is None:

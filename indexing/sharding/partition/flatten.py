@@ -2,6 +2,10 @@
 
 Shardings propagate through instructions, and the local program is made of them. Only loops,
 conditionals and the functions that ops apply to elements remain computations.
+
+`programs.arrays.ProgramArrays` inlines calls as well, but for values: there, equal calls have one
+result, and only instructions that a result depends on are visited. Here each call is executed and
+paid for, so equal calls and instructions with effects remain, in the order of the text.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import hlo
+import indexing
 from hlo.modules.module import Module
 from indexing.execution import run
 from indexing.execution.inputs import random_inputs
@@ -51,6 +53,21 @@ def test_nested_calls_are_inlined_with_new_names() -> None:
         "%b.1 = f32[3] negate(%b)",
     ]
     assert entry.root.name == "b.1"
+
+
+def test_equal_calls_and_effects_remain_as_often_as_they_are_executed() -> None:
+    """Costs count them; loop nests, which need values only, have one array for the equal calls."""
+    text = """noise { a = f32[3] parameter(0)  b = f32[3] exponential(a)
+        c = f32[3] custom-call(b), custom_call_target="log", custom_call_has_side_effect=true
+        ROOT d = f32[3] negate(b) }
+      ENTRY e { p = f32[3] parameter(0)  x = f32[3] call(p), to_apply=noise
+        y = f32[3] call(p), to_apply=noise  ROOT r = f32[3] add(x, y) }"""
+    counts = opcodes(flatten_text(text))
+    assert (counts["exponential"], counts["negate"], counts["custom-call"]) == (2, 2, 2)
+    pure = hlo.parse(re.sub(r"c = .*true", "", text))
+    nest = indexing.loop_nest(pure.entry)
+    assert nest.source.count("exp(") == 1
+    assert opcodes(flatten(pure.entry))["exponential"] == 2
 
 
 def test_a_called_parameter_may_be_the_result() -> None:
