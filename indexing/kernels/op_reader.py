@@ -262,7 +262,7 @@ def _result_types(parts: OpParts, rule: str) -> list[MlirType]:
         case "element":
             return [_element(types[0])]
         case "bool":
-            return [_with_element(types[0], "i1")]
+            return [_as_booleans(types[0])]
         case "first":
             return types[:1]
         case "all":
@@ -284,11 +284,11 @@ def _element(held: MlirType) -> MlirType:
     return held.scalar()
 
 
-def _with_element(held: MlirType, element: str) -> MlirType:
+def _as_booleans(held: MlirType) -> MlirType:
     if not held.is_shaped:
-        return read_type(element)
+        return read_type("i1")
     sizes = "".join(f"{'?' if size < 0 else size}x" for size in held.dims)
-    return read_type(f"{held.kind}<{sizes}{element}>")
+    return read_type(f"{held.kind}<{sizes}i1>")
 
 
 def make_op(

@@ -122,16 +122,16 @@ def _names(reader: RegionReader, opening: str, closing: str) -> list[str]:
     return [tokens.expect_kind("value", "the name of a value")[1:] for _ in tokens.items(closing)]
 
 
-def _read_initialised(reader: RegionReader, parts: OpParts, role: str) -> list[str]:
-    """Read ``(%name = %value, …)``; return the names."""
+def _read_initialised(reader: RegionReader, parts: OpParts) -> list[str]:
+    """Read the initial values in ``(%name = %value, …)``; return the names."""
     tokens = reader.tokens
     tokens.expect("(", "before the initial values")
-    parts.groups[role] = ()
+    parts.groups["inits"] = ()
     names: list[str] = []
     for _ in tokens.items(")", "an initial value"):
         names.append(tokens.expect_kind("value", "the name of a value")[1:])
         tokens.expect("=", "before the initial value")
-        parts.operand(role)
+        parts.operand("inits")
     return names
 
 
@@ -140,7 +140,7 @@ def _read_carried(reader: RegionReader, parts: OpParts, keyword: str) -> tuple[M
     parts.groups["inits"] = ()
     if not reader.tokens.accept(keyword):
         return ()
-    names = _read_initialised(reader, parts, "inits")
+    names = _read_initialised(reader, parts)
     reader.tokens.expect("->", "before the types of the results")
     parts.types = take_result_types(reader.tokens)
     return _define(reader, names, parts.types)

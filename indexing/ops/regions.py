@@ -76,7 +76,6 @@ def complement_maps(
     exact: bool,
     dims: Sequence[Variable],
     results: Sequence[Affine],
-    ranges: Sequence[Variable] = (),
     runtime: Sequence[RuntimeVariable] = (),
 ) -> tuple[IndexingMap, ...]:
     """Return maps on the complement of a window: one ``may`` map of all points, or exact pieces.
@@ -87,10 +86,7 @@ def complement_maps(
     if not pieces:
         return ()
     if not exact and any(pieces):
-        return (IndexingMap.of(dims, results, ranges=ranges, grade="may"),)
+        return (IndexingMap.of(dims, results, grade="may"),)
     return tuple(
-        [
-            IndexingMap.of(dims, results, ranges=ranges, runtime=runtime, constraints=piece)
-            for piece in pieces
-        ]
+        [IndexingMap.of(dims, results, runtime=runtime, constraints=piece) for piece in pieces]
     )

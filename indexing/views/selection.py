@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from hlo.modules.find import instructions_named, known_names, readers_of
 from hlo.modules.module import Computation, Instruction, Module
@@ -28,9 +28,7 @@ from hlo.shapes.shape import Shape, leaves
 from hlo.text.names import UnknownName, did_you_mean, similar
 
 Order: TypeAlias = Literal["name", "bytes", "elements"]
-
-ORDERS: Final[tuple[Order, ...]] = ("name", "bytes", "elements")
-"""Orders of instructions: by name, or the largest result first."""
+"""An order of instructions: by name, or the largest result first."""
 
 
 class Condition(NamedTuple):

@@ -8,10 +8,11 @@ from simplifier.bounds import UNCONSTRAINED, KnownBounds, lies_in
 from simplifier.conjunction import merge_constraints
 from simplifier.constraints import sum_bounds
 from simplifier.divmod import floor_div, floor_mod
+from simplifier.linear import as_expr
 from simplifier.mods import floors_of, split, split_for
 from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
-from simplifier.sums import make, weighted_sum
+from simplifier.sums import make
 from tests.oracles import (
     Tree,
     boxes,
@@ -97,7 +98,7 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
     assert split(expr)[1] == split_for(expr, floors_of(expr), 0)[1]
     for divisor in (0, 4, 6):
         mods, rest = split_for(expr, floors_of(expr), divisor)
-        together = weighted_sum([(mod.coefficient, mod.dividend % mod.modulus) for mod in mods])
+        together = sum([mod.dividend % mod.modulus * mod.coefficient for mod in mods], as_expr(0))
         left = expr - rest - together
         if not divisor:
             assert left.value(dict.fromkeys(box, 0)) == 0

@@ -35,7 +35,6 @@ Factors: TypeAlias = tuple[tuple[TileValue, bool], ...]
 Memo: TypeAlias = dict[tuple[str, TileValue], TileValue]
 SUBTRACT: Final = ScalarFunction.of(np.subtract)
 MULTIPLY: Final = ScalarFunction.of(np.multiply)
-DIVIDE: Final = ScalarFunction.of(numerics.divide)
 EXP: Final = ScalarFunction.of(np.exp)
 WHERE: Final = ScalarFunction.of(np.where)
 EQUAL: Final = ScalarFunction("==", "infix", np.equal)

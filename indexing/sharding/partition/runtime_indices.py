@@ -38,9 +38,7 @@ def gather(
                 is_first.append(axes)
                 continue
             component = op.start_index_map.index(dim)
-            indices, mask = _shift_indices(
-                body, split, 1, dim, component, op.index_vector_dim, axes
-            )
+            indices, mask = _shift_indices(body, split, dim, component, op.index_vector_dim, axes)
             split.operands[1] = indices
             masks.append(mask)
     (value,) = emit()
@@ -86,7 +84,6 @@ def _only(body: LocalBody, value: LocalValue, mask: LocalValue, dims: list[int])
 def _shift_indices(
     body: LocalBody,
     split: SplitInstruction,
-    array: int,
     dim: int,
     component: int,
     vector_dim: int,
@@ -95,13 +92,12 @@ def _shift_indices(
     """Return index vectors into the shard of operand 0, and where they are inside.
 
     Args:
-        array: the operand with the indices.
         dim: the dimension of operand 0 that is split.
         component: the component of the index vector for `dim`.
         vector_dim: the dimension of the index vectors.
     """
     size, local = split.operand_shape(0).dims[dim], split.operands[0].array.dims[dim]
-    indices = _wide(body, split.operands[array])
+    indices = _wide(body, split.operands[1])
     dims = indices.array.dims
     shifted = _minus(body, _clamp_indices(body, indices, size - 1), body.number(axes, local))
     if vector_dim == len(dims):  # one component
@@ -143,7 +139,7 @@ def _moved_indices(
     op = split.instruction.op
     assert isinstance(op, Scatter)
     axes, local = split.needed[0].dims[dim], split.operands[0].array.dims[dim]
-    indices = _wide(body, split.operands[array])
+    indices = _wide(body, split.operands[1])
     dims = indices.array.dims
     shifted = _minus(body, indices, body.number(axes, local))
     if op.index_vector_dim == len(dims):
