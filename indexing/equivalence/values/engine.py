@@ -139,7 +139,10 @@ class ValueComparison:
         self.normal = Normalising(algebra)
         self.shared = SharedFormulas(self.numbering)
         self.exact = Matching(self.elements.algebra)
-        self.matching = Matching(algebra, algebra.reassociates, drops_roundings=keeps)
+        self.matching, self.quick = (
+            Matching(algebra, algebra.reassociates, drops_roundings=keeps, is_quick=is_quick)
+            for is_quick in (False, True)
+        )
         self._programs: dict[Hashable, list[NumberedArray]] = {}
         self._modules: tuple[Module | None, Module | None] = None, None
 
@@ -167,26 +170,34 @@ class ValueComparison:
         parameters: Mapping[int, int] | None,
     ) -> list[ValueResult]:
         """Return results in which outputs that are not proved are compared by definitions."""
+        ours, theirs = _references(before), _references(after)
+        if not len(results) == len(ours) == len(theirs):
+            return results
+        numbers = [k for k, result in enumerate(results) if not result]
 
         def expand(roundings: Roundings) -> tuple[list[ValueResult], Mapping[str, int]]:
             comparison = ValueComparison(
                 exact_arithmetic=self.exact_arithmetic, expands=True, roundings=roundings
             )
-            own = comparison.results(before, after, parameters)
+            mine, other = ([each[k] for k in numbers] for each in (ours, theirs))
+            own = comparison.results(mine, other, parameters)
             return own, comparison.elements.trusted
 
         expanded, trusted = expand("dropped")
-        is_open = STABLE in trusted and not all(expanded)  # a sort has one order in all outputs
-        if len(expanded) != len(results) or is_open:
+        if STABLE in trusted:  # a sort has one order in all outputs
+            if len(numbers) < len(ours):
+                numbers = list(range(len(ours)))
+                expanded, trusted = expand("dropped")
+            if not all(expanded):
+                return results
+        if len(expanded) != len(numbers):
             return results
-        both = list(zip(results, expanded, strict=True))
-        if any(drops_roundings(b) for a, b in both if not a):
+        if any(map(drops_roundings, expanded)):
             directed, _ = expand("added to factors")
-            if len(directed) == len(results):
-                both = [
-                    (a, directed_result(b, c)) for (a, b), c in zip(both, directed, strict=True)
-                ]
-        return [b if not a and (b or trusted) else a for a, b in both]
+            if len(directed) == len(numbers):
+                expanded = list(map(directed_result, expanded, directed))
+        better = {k: b for k, b in zip(numbers, expanded, strict=True) if b or trusted}
+        return [a or better.get(k, a) for k, a in enumerate(results)]
 
     def _formula_results(
         self,
@@ -275,9 +286,10 @@ class ValueComparison:
         if self.exact.equal(ours, theirs):
             return EqualFormulas(MappingProxyType(dict(elements.trusted)))
         simple, other = normal(ours), normal(theirs)
-        if self.matching.equal(simple, other):
-            laws = normal.uses(ours, theirs) + self.matching.laws(simple, other) + elements.trusted
-            return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
+        for matching in (self.quick, self.matching):
+            if matching.equal(simple, other):
+                laws = normal.uses(ours, theirs) + matching.laws(simple, other) + elements.trusted
+                return EqualFormulas(MappingProxyType(dict(sorted(laws.items()))))
         pair = self.matching.residual(simple, other)
         return Residual(*texts_of(pair), pair.difference, reason_of(pair, self._sources(pair)))
 

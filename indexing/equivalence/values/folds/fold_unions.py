@@ -4,24 +4,20 @@ A fold combines ``f(z)`` for each ``z`` in a set that depends on the index of th
 cumulative window is the set ``z <= i``.  Blocks of the window, such as a sum of whole blocks before
 the block of ``i`` and a sum within it, are disjoint sets with the same union.
 
-The value of a fold is abstracted from its range variables: the first expression with a range
-variable becomes ``z0``, and so on, until none is left.  Sets are relations from the free variables
-to ``z0, z1, …``, compared exactly (`simplifier.exact`).
+Sets are relations from the free variables to the elements ``z0, z1, …``
+(`indexing.equivalence.values.folds.set_folds`), compared exactly (`simplifier.exact`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import Final
 
-from indexing.equivalence.values.folds.fold_ranges import Fold, depends_on
-from indexing.equivalence.values.folds.folds import IDEMPOTENT, instantiate_fold
-from indexing.equivalence.values.folds.neutral_elements import is_neutral, neutral_value
+from indexing.equivalence.values.folds.folds import IDEMPOTENT
+from indexing.equivalence.values.folds.set_folds import MAX_PARTS, SetFold, SetFolds
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.terms.closed_terms import OpenBody
-from indexing.equivalence.values.terms.terms import Formula, FormulaTable
+from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.ops.combiners import COMBINERS
@@ -33,31 +29,7 @@ from simplifier.exact.encode import Relation
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
-MAX_PARTS: Final = 16
-"""Limit on the folds of which a sum consists."""
-
 Equal = Callable[[Formula, Formula], bool]
-Guards = tuple[Constraint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetFold:
-    """``combiner over { value(z0, z1, …) : z in the set }``.
-
-    Attributes:
-        fold: the fold, with its range variables and guards; its value is over `elements`.
-        elements: the variables ``z0, z1, …``.
-        index: their values over the range variables and the free variables.
-    """
-
-    fold: Fold
-    elements: tuple[Variable, ...]
-    index: tuple[Expr, ...]
-
-    @property
-    def value(self) -> Formula:
-        """The formula of one value, over the elements and the free variables."""
-        return self.fold.values[0]
 
 
 def combiner_of(term: Formula, known: dict[int, str]) -> str:
@@ -106,16 +78,17 @@ def _opcode(term: Formula) -> str:
 
 
 def equal_unions(
-    algebra: FormulaAlgebra, combiner: str, before: Formula, after: Formula, equal: Equal
+    folds: SetFolds, combiner: str, before: Formula, after: Formula, equal: Equal
 ) -> bool:
     """Return True if two sums of folds are folds of equal values over equal sets.
 
     Args:
         equal: returns True if two terms are proved equal.
     """
+    algebra = folds.algebra
     first = _first_unused(before.free | after.free)
-    sides = [_set_folds(algebra, combiner, term, first) for term in (before, after)]
-    if not all(sides) or max(map(len, sides)) > MAX_PARTS:
+    sides = [folds.of(combiner, term, first) for term in (before, after)]
+    if not all(sides):
         return False
     ours, theirs = _over_equal_elements(algebra, sides)
     groups: list[tuple[list[SetFold], list[SetFold]]] = []
@@ -142,118 +115,6 @@ def _is_alike(one: SetFold, other: SetFold, equal: Equal) -> bool:
     return len(one.elements) == len(other.elements) and equal(one.value, other.value)
 
 
-# ---------------------------------------------------------------- parts of sums
-
-
-def _set_folds(algebra: FormulaAlgebra, combiner: str, term: Formula, first: int) -> list[SetFold]:
-    """Return the folds of which a sum consists; [] if one of them has no form over a set.
-
-    Args:
-        first: the number of the first element of each fold.
-    """
-    parts = []
-    for number, fold in enumerate(_folds(algebra, combiner, term, ())):
-        part = _abstract_elements(algebra, fold, first)
-        if part is None or number == MAX_PARTS:
-            return []
-        parts.append(part)
-    return parts
-
-
-def _folds(algebra: FormulaAlgebra, combiner: str, term: Formula, guards: Guards) -> Iterator[Fold]:
-    """Yield the operands of a sum as folds, under conditions on the free variables."""
-    if is_neutral(combiner, term):
-        return
-    if term.array is not None and term.array.head[0] == f"reduce {combiner}":
-        fold = instantiate_fold(algebra, term, "s")
-        if is_neutral(combiner, fold.inits[0]):
-            yield replace(fold, guards=(*fold.guards, *guards))
-            return
-    if term.kind == "choose":
-        (expr,) = term.index
-        start, last = expr.bounds
-        for bound, piece in zip((*term.head[:-1], last), term.arguments, strict=True):
-            guard = Constraint(expr, start, bound)
-            yield from _folds(algebra, combiner, piece, (*guards, guard))
-            start = bound + 1
-        return
-    if term.kind == "apply" and _combines(term, combiner):
-        for argument in term.arguments:
-            yield from _folds(algebra, combiner, argument, guards)
-        return
-    neutral = neutral_value(algebra, combiner, term.type)
-    if neutral is not None:
-        yield Fold(combiner, (), 0, term.type, (neutral,), (term,), (), guards)
-
-
-def _combines(term: Formula, combiner: str) -> bool:
-    """Return True for an application of the combiner to all operands, each once."""
-    opcode, attributes = term.head
-    if opcode == "sum" and combiner == "add":
-        (_, factors), (_, constant) = attributes
-        return not constant and set(factors) == {1}
-    return bool(opcode == combiner)
-
-
-def _abstract_elements(algebra: FormulaAlgebra, fold: Fold, first: int) -> SetFold | None:
-    """Return a fold over elements ``z0, z1, …``; None if a range variable is left.
-
-    Args:
-        first: the number of the first element.
-    """
-    (value,) = fold.values
-    elements: list[Variable] = []
-    index: list[Expr] = []
-    while set(fold.ranges) & value.free:
-        step = _first_form(algebra, value, fold.ranges)
-        if step is None:
-            return None
-        form, v = step
-        z = Variable(f"z{first + len(elements)}", *form.bounds)
-        rest = form - v.as_expr() * form.parts[v]
-        swap = {v: (z.as_expr() - rest) * form.parts[v]}
-        value = algebra.rewriting(swap)(value)
-        given = Substitution(dict(zip(elements, index, strict=True)))
-        elements.append(z)
-        index.append(given(form))
-    runtime = algebra.table.runtime
-    exprs = [*index, *[c.expr for c in fold.guards]]
-    if any(runtime[v].free & set(fold.ranges) for v in variables_in(exprs) if v in runtime):
-        return None
-    return SetFold(replace(fold, values=(value,)), tuple(elements), tuple(index))
-
-
-def _first_form(
-    algebra: FormulaAlgebra, value: Formula, ranges: Sequence[Variable]
-) -> tuple[Expr, Variable] | None:
-    """Return an expression that determines a range variable, and the variable.
-
-    Indices of reads come first: the expressions of choices have no constants.  Of the indices that
-    differ by a constant, the smallest is returned, because the order of operands depends on them.
-    """
-    table = algebra.table
-    terms = list(OpenBody(table, (value,), (), tuple(ranges)).all_terms())
-    groups = [[t for t in terms if (t.kind == "read") == is_read] for is_read in (True, False)]
-    forms = [_solvable(table, [e for t in group for e in t.index], ranges) for group in groups]
-    return forms[0] or forms[1]
-
-
-def _solvable(
-    table: FormulaTable, exprs: Sequence[Expr], ranges: Sequence[Variable]
-) -> tuple[Expr, Variable] | None:
-    """Return the first expression that determines a range variable, and the variable."""
-    pending = list(exprs)[::-1]
-    while pending:
-        expr = pending.pop()
-        for v in table.first_variables(expr):
-            if v in ranges and abs(expr.parts.get(v, 0)) == 1:
-                if not depends_on(table, expr - v.as_expr() * expr.parts[v], v):
-                    alike = [e for e in exprs if e.parts == expr.parts]
-                    return min(alike, key=lambda e: e.constant, default=expr), v
-        pending += [e for atom in expr.parts for e in getattr(atom, "operands", ())]
-    return None
-
-
 def _over_equal_elements(
     algebra: FormulaAlgebra, sides: Sequence[Sequence[SetFold]]
 ) -> list[list[SetFold]]:
@@ -267,6 +128,9 @@ def _over_equal_elements(
         parts = []
         for part in side:
             wide = tuple([Variable(z.name, *bounds[z.name]) for z in part.elements])
+            if wide == part.elements:
+                parts.append(part)
+                continue
             swap = {z: new.as_expr() for z, new in zip(part.elements, wide, strict=True)}
             value = algebra.rewriting(swap)(part.value)
             parts.append(SetFold(replace(part.fold, values=(value,)), wide, part.index))
@@ -281,20 +145,24 @@ def _equal_sets(
     algebra: FormulaAlgebra, combiner: str, before: list[SetFold], after: list[SetFold]
 ) -> bool:
     """Return True if the sets of folds of the same value have the same union, each once."""
-    if not before or not after:
+    if not before or not after or max(len(before), len(after)) > MAX_PARTS:
         return False
-    exprs = [e for part in (*before, *after) for e in _exprs(part)]
-    bound = {v for part in (*before, *after) for v in part.fold.ranges}
-    free = sorted(variables_in(exprs) - bound, key=lambda v: v.name)
-    if len({v.name for v in free}) < len(free):
+    parts = [*before, *after]
+    bound = {v for part in parts for v in part.fold.ranges}
+    free = sorted(variables_in([e for p in parts for e in _exprs(p)]) - bound, key=_name)
+    if len(set(map(_name, free))) < len(free):
         return False  # bounds of equally named variables differ
     ours, theirs = (
-        [Relation(tuple(free), p.fold.ranges, p.index, p.fold.guards) for p in parts]
-        for parts in (before, after)
+        [Relation(tuple(free), p.fold.ranges, p.index, p.fold.guards) for p in side]
+        for side in (before, after)
     )
     if unions.only_first(ours, theirs) is not None or unions.only_first(theirs, ours) is not None:
         return False
     return combiner in IDEMPOTENT or all(_is_disjoint(each, free) for each in (before, after))
+
+
+def _name(variable: Variable) -> str:
+    return variable.name
 
 
 def _exprs(part: SetFold) -> list[Expr]:

@@ -7,18 +7,27 @@ pair of subterms that is not proved equal explains why a proof fails.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import count
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_unions
 from indexing.equivalence.values.folds.folds import REORDER
+from indexing.equivalence.values.folds.set_folds import MAX_PARTS, SetFolds
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.roundings import EXCESS, float_before_rounding
 from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
+from indexing.equivalence.values.matching.likeness import (
+    MAX_PAIRED,
+    MAX_QUICKLY_PAIRED,
+    by_likeness,
+    facing,
+    most_alike,
+)
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
+from indexing.equivalence.values.terms.supports import Supports
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import variables_in
@@ -32,8 +41,6 @@ Difference: TypeAlias = Literal[
 Key: TypeAlias = tuple[int, int]
 """The numbers of two terms."""
 
-MAX_PAIRED: Final = 6
-"""Limit on the operands of a commutative function that are compared in all pairs."""
 MAX_ROUNDED: Final = 4
 """Relative distance of constants that differ by rounding, in units of the last place."""
 ROUNDED_ONCE: Final = "constants are computed with other roundings"
@@ -46,6 +53,9 @@ MAX_NESTED: Final = 90
 """Limit on the depth of nested comparisons."""
 MAX_RECURSION: Final = 30
 """Depth of nested comparisons from which the operands are compared first."""
+
+MAX_QUICK_PARTS: Final = 128
+"""Limit on the folds of a sum whose values are compared in all pairs, if that ends at once."""
 
 _NONE: Final[frozenset[tuple[str, Key]]] = frozenset()
 
@@ -85,17 +95,25 @@ class Matching:
     Attributes:
         allows_rounding: constants that the laws computed may differ by rounding.
         drops_roundings: the terms after may lack a rounding to a narrower type and back.
+        is_quick: terms that reach other symbols or variables are taken for unequal.  That ends most
+            comparisons of unequal terms at once, and proves nearly as much.
     """
 
     algebra: FormulaAlgebra
     allows_rounding: bool = False
     drops_roundings: bool = False
+    is_quick: bool = False
     _compared: dict[Key, TermComparison] = field(default_factory=dict)
     _combiners: dict[int, str] = field(default_factory=dict)
     _nested: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _case_count: int = 0
     _used: set[tuple[str, Key]] = field(default_factory=set)
+    _set_folds: SetFolds = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = MAX_QUICK_PARTS if self.is_quick else MAX_PARTS
+        self._set_folds = SetFolds(self.algebra, Supports(self.algebra.table), limit)
 
     def equal(self, before: Formula, after: Formula) -> bool:
         """Return True if both terms are proved equal."""
@@ -126,6 +144,8 @@ class Matching:
         key = before.number, after.number
         known = self._compared.get(key)
         if known is None:
+            if self.is_quick and self._reach_others(before, after):
+                return TermComparison("function")
             if len(self._compared) >= MAX_COMPARED or self._nested >= MAX_NESTED:
                 return TermComparison("budget")
             known = self._compared[key] = TermComparison("function")  # counts against the limit
@@ -141,16 +161,21 @@ class Matching:
             self._compared[key] = known
         return known
 
+    def _reach_others(self, before: Formula, after: Formula) -> bool:
+        """Return True if two terms have other free variables, or reach other symbols."""
+        supports = self._set_folds.supports
+        return before.free != after.free or supports.of(before) != supports.of(after)
+
     def _compare_inside(self, before: Formula, after: Formula) -> None:
         """Compare the subterms, operands first, so that the comparison of the terms ends early."""
         ordered: dict[Key, tuple[Formula, Formula]] = {}
-        pending = _facing(before, after)
+        pending = facing(before, after)
         while pending:
             one, other = pending.pop()
             key = one.number, other.number
             if key not in ordered and key not in self._compared:
                 ordered[key] = one, other
-                pending += _facing(one, other)
+                pending += facing(one, other)
         for _, (one, other) in sorted(ordered.items(), key=lambda item: sum(item[0])):
             self._comparison(one, other)
 
@@ -169,7 +194,7 @@ class Matching:
                 pairs.append((one, other))
             return self.equal(one, other)
 
-        if not equal_unions(self.algebra, combiner, before, after, equal):
+        if not equal_unions(self._set_folds, combiner, before, after, equal):
             return None
         own = [(REORDER, (before.number, after.number))] if is_rounded else []
         inside = [self._comparison(one, other).uses for one, other in pairs]
@@ -276,16 +301,26 @@ class Matching:
                 if term in theirs:
                     ours.remove(term)
                     theirs.remove(term)
-            if 1 < len(ours) <= MAX_PAIRED:
-                for a in list(ours):
-                    same = next((b for b in theirs if self.equal(a, b)), None)
-                    if same is not None:
-                        ours.remove(a)
-                        theirs.remove(same)
-                        pairs.append((a, same))
-            match = _by_likeness if len(ours) > MAX_PAIRED else _most_alike
+            if 1 < len(ours) <= (MAX_QUICKLY_PAIRED if self.is_quick else MAX_PAIRED):
+                pairs = self._equal_operands(ours, theirs)
+            match = by_likeness if len(ours) > MAX_PAIRED else most_alike
             ours, theirs = match(ours, theirs)
         return [*pairs, *zip(ours, theirs, strict=True)]
+
+    def _equal_operands(
+        self, ours: list[Formula], theirs: list[Formula]
+    ) -> list[tuple[Formula, Formula]]:
+        """Remove pairs of equal terms from two lists, and return them."""
+        pairs = []
+        for a in list(ours):
+            likely = [b for b in theirs if b.key == a.key]
+            likely += [b for b in theirs if b.key != a.key]
+            same = next((b for b in likely if self.equal(a, b)), None)
+            if same is not None:
+                ours.remove(a)
+                theirs.remove(same)
+                pairs.append((a, same))
+        return pairs
 
     def _with_equal_runtime(self, before: Sequence[Expr], after: Sequence[Expr]) -> list[Expr]:
         """Return expressions with the runtime variables of `before` that have equal terms."""
@@ -321,71 +356,3 @@ class Matching:
             return False  # bounds of equally named variables differ
         ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))
         return ours.is_equal(theirs) is True
-
-
-def _by_likeness(
-    ours: Sequence[Formula], theirs: Sequence[Formula]
-) -> tuple[list[Formula], list[Formula]]:
-    """Return both lists in an order in which terms of one kind and function face each other."""
-    waiting, paired, alone = list(theirs), [], []
-    for a in ours:
-        like = next((b for b in waiting if (a.kind, a.head) == (b.kind, b.head)), None)
-        if like is None:
-            alone.append(a)
-        else:
-            waiting.remove(like)
-            paired.append((a, like))
-    return [a for a, _ in paired] + alone, [b for _, b in paired] + waiting
-
-
-def _most_alike(
-    ours: Sequence[Formula], theirs: Sequence[Formula]
-) -> tuple[list[Formula], list[Formula]]:
-    """Return both lists in an order in which the terms that are most alike face each other."""
-    places = list(product(range(len(ours)), range(len(theirs))))
-    places.sort(key=lambda at: _likeness(ours[at[0]], theirs[at[1]]), reverse=True)
-    chosen: dict[int, int] = {}
-    for k, m in places:
-        if k not in chosen and m not in chosen.values():
-            chosen[k] = m
-    return [ours[k] for k in chosen], [theirs[m] for m in chosen.values()]
-
-
-def _likeness(before: Formula, after: Formula) -> tuple[int, ...]:
-    """Return how much two terms have in common; a larger tuple is more."""
-    one, other = (t if t.array is None else t.array for t in (before, after))
-    opcodes = [t.head[0] if isinstance(t.head, tuple) and t.head else t.head for t in (one, other)]
-    return (
-        before.kind == after.kind and before.type == after.type and one.kind == other.kind,
-        opcodes[0] == opcodes[1],
-        one.head == other.head,
-        sum(a is b for a, b in zip(one.arguments, other.arguments, strict=False)),
-        len(attributes_in(before).items() & attributes_in(after).items()),
-        before.index == after.index,
-    )
-
-
-def attributes_in(term: Formula) -> dict[str, Hashable]:
-    """Return the attributes of a function or an opaque array: they follow the opcode."""
-    array = term if term.array is None else term.array
-    if array.kind not in ("apply", "opaque") or array.head[0] == "sum":
-        return {}
-    given = next((part for part in array.head if isinstance(part, tuple)), ())
-    pairs = [each for each in given if isinstance(each, tuple) and len(each) == 2]
-    is_named = len(pairs) == len(given) and all(isinstance(name, str) for name, _ in pairs)
-    return dict(pairs) if is_named else {}
-
-
-def _facing(before: Formula, after: Formula) -> list[tuple[Formula, Formula]]:
-    """Return the pairs of subterms of one kind and function that a comparison may descend to."""
-    if before.kind != after.kind or before.type != after.type:
-        return []
-    parts = [
-        term.children + (term.array.children if term.array is not None else ())
-        for term in (before, after)
-    ]
-    if max(map(len, parts)) > MAX_PAIRED:
-        pairs = list(zip(*parts, strict=False))
-    else:
-        pairs = list(product(*parts))
-    return [(a, b) for a, b in pairs if a is not b and (a.kind, a.head) == (b.kind, b.head)]

@@ -8,12 +8,8 @@ from typing import Final, TypeAlias
 from hlo.modules.module import Instruction
 from hlo.ops.op import Op
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE
-from indexing.equivalence.values.matching.matching import (
-    MAX_COMPARED,
-    MAX_NESTED,
-    UnequalTerms,
-    attributes_in,
-)
+from indexing.equivalence.values.matching.likeness import attributes_in
+from indexing.equivalence.values.matching.matching import MAX_COMPARED, MAX_NESTED, UnequalTerms
 from indexing.equivalence.values.terms.terms import Formula, text_of
 
 MAX_VALUE: Final = 60
