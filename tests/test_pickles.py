@@ -211,7 +211,7 @@ def _is_ours(kind: type) -> bool:
     return package in ("hlo", "indexing", "simplifier") and not issubclass(kind, ModuleType)
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return re.sub(" at 0x[0-9a-f]+", "", str(value))
 
 
@@ -221,11 +221,11 @@ def test_every_public_value_can_be_pickled_and_copied() -> None:
         kind = type(value)
         try:
             copies = [pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)]
-            texts = [(type(each), _text(each)) for each in copies]
+            texts = [(type(each), _value_text(each)) for each in copies]
         except Exception as error:  # all failures are shown
             failures.append(f"{kind.__name__}: {type(error).__name__}: {error}")
             continue
-        if texts != [(kind, _text(value))] * 3:
+        if texts != [(kind, _value_text(value))] * 3:
             failures.append(f"{kind.__name__}: {value} becomes {texts}")
     assert not failures, "\n".join(failures)
 

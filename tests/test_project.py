@@ -121,6 +121,12 @@ def test_files_state_the_version_of_the_project(file: str) -> None:
     assert statement[1] == version
 
 
+def test_the_changelog_fits_on_two_pages() -> None:
+    """A page has about 500 words.  The fragments of changelog.d/ wait for the next release."""
+    section = (ROOT / "CHANGELOG.md").read_text().partition("\n## ")[2].partition("\n## ")[0]
+    assert 100 < len(section.split()) <= 1000
+
+
 def test_forms_for_issues_have_distinct_fields() -> None:
     """GitHub refuses a form whose ids or labels repeat."""
     forms = [p for p in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if p.stem != "config"]

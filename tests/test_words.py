@@ -107,5 +107,14 @@ def test_a_function_is_named_after_its_action_or_its_result() -> None:
     assert not [f"{path}:{node.lineno}: {node.name}" for path, node in bare if node not in methods]
 
 
+def test_a_text_and_a_name_say_of_what_they_are() -> None:
+    empty = [
+        f"{path}:{node.lineno}: {node.name}"
+        for path, node in all_nodes(*PACKAGES, "tests", "benchmarks")
+        if isinstance(node, ast.FunctionDef) and node.name in ("_text", "_name")
+    ]
+    assert not empty
+
+
 def is_public(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")

@@ -156,10 +156,13 @@ def _callers(number: int | None, tables: Tables) -> Iterator[StackFrame]:
     seen: set[int] = set()
     while number and number not in seen:
         seen.add(number)
-        line, parent = _numbers_in(_text(tables, "StackFrames", number), FRAME_FIELDS)
-        location = _text(tables, "FileLocations", line)
+        line, parent = _numbers_in(_entry_text(tables, "StackFrames", number), FRAME_FIELDS)
+        location = _entry_text(tables, "FileLocations", line)
         file, function = _numbers_in(location, LOCATION_FIELDS)
-        names = _text(tables, "FileNames", file), _text(tables, "FunctionNames", function)
+        names = (
+            _entry_text(tables, "FileNames", file),
+            _entry_text(tables, "FunctionNames", function),
+        )
         place = _place(location, *names)
         if place is None:
             return
@@ -185,7 +188,7 @@ def _frame(file: str, fields: Mapping[str, str], function: str | None = None) ->
     )
 
 
-def _text(tables: Tables, table: str, number: int | None) -> str:
+def _entry_text(tables: Tables, table: str, number: int | None) -> str:
     """Return the text of a line of a table; empty if the table lacks it."""
     line = None if number is None else tables.get(table, {}).get(number)
     return "" if line is None else line.text

@@ -36,7 +36,9 @@ def usage_error_lines(error: click.ClickException) -> list[str]:
     error[usage]: no such option `--limt`
       = help: did you mean `--limit`?
     """
-    message = printable(error.message) if isinstance(error, click.NoSuchOption) else _text(error)
+    message = (
+        printable(error.message) if isinstance(error, click.NoSuchOption) else _message_text(error)
+    )
     first, *others = (message or "invalid command line").split("\n")
     if first[1:2].islower():  # not such as JSON
         first = first[0].lower() + first[1:]
@@ -59,7 +61,7 @@ def _has_choices(error: click.BadParameter) -> bool:
     return error.param is not None and isinstance(error.param.type, click.Choice)
 
 
-def _text(error: click.ClickException) -> str:
+def _message_text(error: click.ClickException) -> str:
     """Return the message of an error, with the parameter that it is about."""
     error.message = printable(error.message)  # type: ignore[misc]  # before it is formatted
     if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):

@@ -80,7 +80,7 @@ def module_kernels(
             continue
         module = load(files.text, max_bytes) if files.text else None
         fusions = _instructions(module)
-        launches = thunk_launches(_text(files.thunks, max_bytes)) if files.thunks else {}
+        launches = thunk_launches(_read_dump(files.thunks, max_bytes)) if files.thunks else {}
         own = [_kernel(path, fusions, launches, max_bytes) for path in files.kernels]
         yield files.module, tuple(_with_thunks(own, module, files.thunks, max_bytes))
 
@@ -93,8 +93,8 @@ def _with_thunks(
     if module is None or not owners:
         return list(kernels)
     path = thunks.removesuffix(_THUNKS) + ".thunk_metadata.txt"
-    metadata = _text(path, max_bytes) if thunks and os.path.exists(path) else ""
-    text = _text(thunks, max_bytes) if thunks else ""
+    metadata = _read_dump(path, max_bytes) if thunks and os.path.exists(path) else ""
+    text = _read_dump(thunks, max_bytes) if thunks else ""
     numbered = {int(m["number"]): m["name"] for m in _THUNK.finditer(text)}
     sharing = sharing_fusions(module, owners, numbered, metadata)
     return [replace(kernel, shared_by=sharing.get(kernel.name, ())) for kernel in kernels]
@@ -187,14 +187,14 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple([int(size) for size in text.split(",")])
 
 
-def _text(path: str, max_bytes: int) -> str:
+def _read_dump(path: str, max_bytes: int) -> str:
     return read_stored(path, path, max_bytes).decode("utf-8", "replace")
 
 
 def _kernel(
     path: str, fusions: dict[str, Instruction], launches: dict[str, Launch], max_bytes: int
 ) -> Kernel:
-    source = Source(_text(path, max_bytes), path)
+    source = Source(_read_dump(path, max_bytes), path)
     logged = tuple(stages(source))
     name = _entry_name(logged[0]) or os.path.basename(path)
     return Kernel(name, fusions.get(name), logged, launches.get(name), path)

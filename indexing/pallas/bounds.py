@@ -81,7 +81,7 @@ def bounds_verdict(operand: PlacedOperand) -> BoundsVerdict:
         return _legal(operand)
     rule, at = min(broken, key=lambda each: [each[1][v] for v in operand.variables])
     word = _word(operand, rules, at)
-    conditions = dict.fromkeys(_text(operand, r.dimension) for r, _ in broken)
+    conditions = dict.fromkeys(_condition_text(operand, r.dimension) for r, _ in broken)
     step, element = _place(operand, rule, at)
     return BoundsVerdict(
         word,
@@ -159,7 +159,7 @@ def _legal(operand: PlacedOperand) -> BoundsVerdict:
     return BoundsVerdict("padded" if any(overhang) else "inside", overhang=tuple(overhang))
 
 
-def _text(operand: PlacedOperand, k: int) -> str:
+def _condition_text(operand: PlacedOperand, k: int) -> str:
     """Return the condition under which one dimension of the block is legal, in source names."""
     each, size = operand.block[k], operand.spec.sizes[k]
     assert not isinstance(operand.spec.index, Unknown)

@@ -210,7 +210,7 @@ class _CallReader:
         skipped = mapping.num_index_operands
         aliases = [(i - skipped, inputs + o) for i, o in self.eqn.params["input_output_aliases"]]
         return KernelCall(
-            self._name(),
+            self._kernel_name(),
             target,
             grid,
             tuple([RuntimeVariable(v) for v in self.symbols.values()]),
@@ -223,7 +223,7 @@ class _CallReader:
             getattr(self.eqn.params["compiler_params"], "vmem_limit_bytes", None),
         )
 
-    def _name(self) -> str:
+    def _kernel_name(self) -> str:
         name = self.eqn.params.get("name")
         info = getattr(getattr(self.eqn.params["jaxpr"], "debug_info", None), "func_name", None)
         return str(name or info or "kernel")

@@ -22,19 +22,22 @@ def map_lines(matched: Correspondence) -> Iterator[str]:
     yield f"{len(matched.links):,} links; {share} of the instructions of both modules have one"
     cells = [["before", "after", "by"]]
     for link in matched.links:
-        cells.append([_name(link.before), _name(link.after), link.how])
+        cells.append([_instruction_name(link.before), _instruction_name(link.after), link.how])
     yield from align_columns(cells)
     for word, rest in (("removed", matched.removed), ("added", matched.added)):
         if rest:
-            yield f"{word}: {', '.join(map(_name, rest))}"
+            yield f"{word}: {', '.join(map(_instruction_name, rest))}"
 
 
 def map_record(matched: Correspondence) -> dict[str, Any]:
     """Return a correspondence as a value for JSON."""
     return {
-        "links": [[_name(link.before), _name(link.after), link.how] for link in matched.links],
-        "removed": list(map(_name, matched.removed)),
-        "added": list(map(_name, matched.added)),
+        "links": [
+            [_instruction_name(link.before), _instruction_name(link.after), link.how]
+            for link in matched.links
+        ],
+        "removed": list(map(_instruction_name, matched.removed)),
+        "added": list(map(_instruction_name, matched.added)),
     }
 
 
@@ -69,8 +72,8 @@ def cost_record(costs: CostComparison, first: str = "") -> dict[str, Any]:
         "first_pass": first or None,
         "groups": [
             {
-                "before": list(map(_name, group.before)),
-                "after": list(map(_name, group.after)),
+                "before": list(map(_instruction_name, group.before)),
+                "after": list(map(_instruction_name, group.after)),
                 "moved": list(group.moved),
                 "held": list(group.held),
             }
@@ -86,7 +89,7 @@ def _both(numbers: tuple[int | None, int | None]) -> str:
     return f"{before:,} bytes before, {after:,} after ({after - before:+,})"
 
 
-def _name(instruction: Instruction) -> str:
+def _instruction_name(instruction: Instruction) -> str:
     return f"{instruction.computation.name}/{instruction.name}"
 
 

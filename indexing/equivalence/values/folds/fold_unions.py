@@ -149,8 +149,8 @@ def _equal_sets(
         return False
     parts = [*before, *after]
     bound = {v for part in parts for v in part.fold.ranges}
-    free = sorted(variables_in([e for p in parts for e in _exprs(p)]) - bound, key=_name)
-    if len(set(map(_name, free))) < len(free):
+    free = sorted(variables_in([e for p in parts for e in _exprs(p)]) - bound, key=_variable_name)
+    if len(set(map(_variable_name, free))) < len(free):
         return False  # bounds of equally named variables differ
     ours, theirs = (
         [Relation(tuple(free), p.fold.ranges, p.index, p.fold.guards) for p in side]
@@ -161,7 +161,7 @@ def _equal_sets(
     return combiner in IDEMPOTENT or all(_is_disjoint(each, free) for each in (before, after))
 
 
-def _name(variable: Variable) -> str:
+def _variable_name(variable: Variable) -> str:
     return variable.name
 
 
