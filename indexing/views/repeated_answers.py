@@ -90,10 +90,10 @@ class RepeatedAnswers:
         """Return the answer of a table; None if its names cannot be told from the rest."""
         marked = replace(
             table,
-            file=_marked(0),
-            computation=_marked(1),
-            instruction=_marked(2),
-            rows=tuple([replace(row, name=_marked(3 + row.operand)) for row in table.rows]),
+            file=_mark(0),
+            computation=_mark(1),
+            instruction=_mark(2),
+            rows=tuple([replace(row, name=_mark(3 + row.operand)) for row in table.rows]),
         )
         printed = list(lines([marked], self._notation))
         parts = "\n".join(printed).split(_MARK)
@@ -109,7 +109,7 @@ class RepeatedAnswers:
         return len(printed) if self._is_json else 1
 
 
-def _marked(number: int) -> str:
+def _mark(number: int) -> str:
     return f"{_MARK}{number}{_MARK}"
 
 

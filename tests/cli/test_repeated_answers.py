@@ -104,12 +104,12 @@ def test_most_answers_are_not_made_again(run: Run, monkeypatch: pytest.MonkeyPat
     hits: list[bool] = []
     find = RepeatedAnswers.find
 
-    def counted(self: RepeatedAnswers, instruction: object) -> object:
+    def count_call(self: RepeatedAnswers, instruction: object) -> object:
         answer = find(self, instruction)  # type: ignore[arg-type]
         hits.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(RepeatedAnswers, "find", counted)
+    monkeypatch.setattr(RepeatedAnswers, "find", count_call)
     run(f"maps --all {ROOT / 'examples' / 'gpt2_tiny.opt.hlo'}")
     assert sum(hits) > len(hits) / 2
 

@@ -106,7 +106,7 @@ def test_one_wrong_product_of_many_has_a_witness() -> None:
 # ---------------------------------------------------------------- places that are values
 
 
-def scattered(depth: int, *, halved: bool, updates: str = "4,2,0,3,1") -> Module:
+def scatter_sums(depth: int, *, halved: bool, updates: str = "4,2,0,3,1") -> Module:
     """Return the sums of numbers at places that are computed, of transposed arrays if halved.
 
     Args:
@@ -145,19 +145,21 @@ def scattered(depth: int, *, halved: bool, updates: str = "4,2,0,3,1") -> Module
 
 @pytest.mark.parametrize("depth", [8, 11])
 def test_updates_at_computed_places_are_equal_in_another_order(depth: int) -> None:
-    whole, halved = (scattered(depth, halved=halved) for halved in (False, True))
+    whole, halved = (scatter_sums(depth, halved=halved) for halved in (False, True))
     assert_equal(whole, halved)
 
 
 def test_updates_at_the_places_of_others_have_a_witness() -> None:
-    verdict = equivalent(scattered(8, halved=False), scattered(8, halved=True, updates="4,2,1,3,0"))
+    verdict = equivalent(
+        scatter_sums(8, halved=False), scatter_sums(8, halved=True, updates="4,2,1,3,0")
+    )
     assert isinstance(verdict, Differs)
 
 
 # ---------------------------------------------------------------- dilated windows
 
 
-def dilated(
+def dilated_convolution(
     features: int, *, halved: bool, kernel: str = "k", reversal: str = " rhs_reversal=1"
 ) -> Module:
     """Return a transposed convolution of a product, its operands' dimensions in another order."""
@@ -188,10 +190,10 @@ def dilated(
 
 @pytest.mark.parametrize("features", [3, 5])
 def test_dilated_windows_of_products_are_equal(features: int) -> None:
-    whole, halved = (dilated(features, halved=halved) for halved in (False, True))
+    whole, halved = (dilated_convolution(features, halved=halved) for halved in (False, True))
     assert_equal(whole, halved)
 
 
 def test_a_window_that_is_not_reversed_has_a_witness() -> None:
-    other = dilated(3, halved=True, reversal="")
-    assert isinstance(equivalent(dilated(3, halved=False), other), Differs)
+    other = dilated_convolution(3, halved=True, reversal="")
+    assert isinstance(equivalent(dilated_convolution(3, halved=False), other), Differs)

@@ -70,14 +70,14 @@ class SetFolds:
         key, uses = (combiner, term.number, first), self.algebra.uses
         if key not in self._known:
             start = len(uses)
-            folds = self._made(combiner, term, first)
+            folds = self._make_folds(combiner, term, first)
             self._known[key] = folds, list(dict.fromkeys(uses[start:]))
             return folds
         folds, names = self._known[key]
         self.algebra.note(names)
         return folds
 
-    def _made(self, combiner: str, term: Formula, first: int) -> list[SetFold]:
+    def _make_folds(self, combiner: str, term: Formula, first: int) -> list[SetFold]:
         parts = []
         for number, fold in enumerate(_folds(self.algebra, combiner, term, ())):
             part = _abstract_elements(self.algebra, self.supports, fold, first)

@@ -71,10 +71,10 @@ class Supports:
                 continue
             pending.pop()
             if top.number not in known:
-                known[top.number] = self._reached(top)
+                known[top.number] = self._find_reached(top)
         return known[term.number]
 
-    def _reached(self, term: Formula) -> Reached:
+    def _find_reached(self, term: Formula) -> Reached:
         """Return what the variables of a term reach; those of its parts are known."""
         reached: dict[Variable, int] = {}
 
