@@ -8,16 +8,20 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
+from indexing.dataflow.constants import is_integral
+from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.masks import drop_mask_values
 from indexing.dataflow.needed import dependent_on_parameters
 from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.value_pieces import ValueMaps
 from indexing.dataflow.values import named_values
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.joining import join_maps
 from indexing.ops.access_edge import AccessEdge, dims
+from indexing.ops.base import MappedOp
 from indexing.ops.control import Conditional, why_any_branch
+from indexing.ops.integer_rules import identity
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval
 
@@ -30,8 +34,9 @@ def branch_edges(
 ) -> Iterator[AccessEdge]:
     """Yield the edges of a conditional, restricted to where their branches are executed.
 
-    They are exact as those of a select are: some inputs need each branch.  If no input decides, it
-    may be that no input needs a branch, and its maps are `may`.
+    They are exact as those of a select are: some inputs need each branch.  If no input decides, or
+    if integers are computed of which no formula is known, it may be that no input needs a branch,
+    and its maps are `may`.
 
     Args:
         edges: of the index, and of the branches for any index.
@@ -54,12 +59,29 @@ def branch_edges(
         for number in branches
     ]
     is_decided = sum(map(bool, executed)) == 1
+    is_free = all(_takes_any_value(rt.array) for value in values for rt in value.runtime)
     for edge in edges:
         parts = executed[edge.operand - 1]
         if edge.operand and parts:
-            yield edge.change_maps(partial(_where_executed, conditional, edge, parts, backward))
+            edge = edge.change_maps(partial(_where_executed, conditional, edge, parts, backward))
+            yield edge if is_free else edge.over_approximate(why_any_branch(conditional))
         elif not edge.operand and not is_decided:
             yield edge
+
+
+def _takes_any_value(array: ArrayRef | ArrayName | None) -> bool:
+    """Return True if an integer may have any value of its type, by what is known of its op.
+
+    Of integers computed from others, such as ``x & 2``, an op may return few.
+    """
+    if not isinstance(array, ArrayRef):
+        return True
+    instruction = array.instruction
+    while instruction.operands and integer_rule(instruction) is identity:  # a conversion
+        instruction = instruction.operands[0]
+    if not isinstance(instruction.op, MappedOp) or not instruction.operands:
+        return True
+    return not all(is_integral(ArrayRef(each)) for each in instruction.operands)
 
 
 def _executed_maps(

@@ -20,10 +20,10 @@ from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.op_edges import edge_of, graded_edge, routed_edges, unknown_edges
 from indexing.dataflow.refinement import (
-    drop_unknown_masks,
     has_exact_pieces,
     prefer_exact,
     refine_edges,
+    unfolded_edges,
 )
 from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.shaped_ops import depends_on_values, sharing_key
@@ -224,7 +224,7 @@ class LocalEdges(Edges):
         key = self.sharing_key(array.instruction, "output-to-input", array.path)
         edges = None if key is None else _SHARED.get(key)
         if edges is None:
-            edges = tuple(self._backward_edges(array, self._summaries(walk, fold, backward=True)))
+            edges = tuple(self._backward_edges(array, self._summaries(walk, backward=True)))
             if key is not None and all(edge.is_of_shapes for edge in edges):
                 _SHARED.keep(key, edges)
         elif not self.options.assume and not depends_on_values(array.instruction):
@@ -237,11 +237,14 @@ class LocalEdges(Edges):
             backward=True,
         )
 
-    def _summaries(self, walk: Summarising, fold: bool, *, backward: bool) -> Summaries:
+    def _summaries(self, walk: Summarising, *, backward: bool) -> Summaries:
         """Return the summaries for the edges of an op that `_refine` refines."""
-        is_restricted = self.options.follows_runtime_masks and self.iteration is None
-        restricts = fold and not self.every_operand and is_restricted
+        restricts = not self.every_operand and self._follows_runtime_masks
         return summaries_of(walk, backward=backward, restricts_branches=restricts)
+
+    @property
+    def _follows_runtime_masks(self) -> bool:
+        return self.options.follows_runtime_masks and self.iteration is None
 
     def _backward_edges(self, array: ArrayRef, summaries: Summaries) -> Iterable[AccessEdge]:
         instruction, path, _ = array
@@ -280,7 +283,8 @@ class LocalEdges(Edges):
         if self.every_operand:
             return edges
         if not fold:
-            return drop_unknown_masks(instruction, edges)
+            of_runtime = self._follows_runtime_masks
+            return unfolded_edges(instruction, edges, of_runtime, backward=backward)
         options = self.options
         refined = refine_edges(
             instruction,
@@ -312,7 +316,7 @@ class LocalEdges(Edges):
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
-        summaries = self._summaries(walk, fold, backward=False)
+        summaries = self._summaries(walk, backward=False)
         edges = self._forward_edges(instruction, operands, outputs, summaries)
         from_, to = set(operands), set(outputs)
         kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]

@@ -12,6 +12,7 @@ from typing import Final
 
 from hlo.modules.module import Instruction
 from indexing.dataflow.branches import branch_edges, restrict_to_parts
+from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.kept_elements import kept_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
@@ -20,6 +21,7 @@ from indexing.dataflow.masks import (
     conditions,
     drop_mask_values,
     folded_pieces,
+    name_mask_values,
 )
 from indexing.dataflow.scatter_batches import batch_edges
 from indexing.dataflow.scatters import scatter_edges
@@ -140,16 +142,35 @@ def _is_in_chain(update: Instruction) -> bool:
     return any(isinstance(each.op, DynamicUpdateSlice) for each in (base, *users))
 
 
-def drop_unknown_masks(
-    instruction: Instruction, edges: Iterable[AccessEdge]
+def unfolded_edges(
+    instruction: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, *, backward: bool
 ) -> Iterable[AccessEdge]:
-    """Return edges without constraints on predicates, whose values readers do not have."""
+    """Return edges without formulas for runtime values, and without masks that have no name.
+
+    Args:
+        of_runtime: restrict branches to the runtime values that execute them.
+        backward: maps lead from the result to operands.
+    """
     if not isinstance(instruction.op, StructuredOp):
         return edges
+    if of_runtime and isinstance(instruction.op, Conditional):
+        branches = branch_edges(instruction, instruction.op, edges, backward=backward)
+        return [each.change_maps(partial(_possible, instruction)) for each in branches]
     return [
         edge.change_maps(lambda m: [drop_mask_values(m, instruction)]) if _has_masks(edge) else edge
         for edge in edges
     ]
+
+
+def _possible(instruction: Instruction, m: IndexingMap) -> Iterator[IndexingMap]:
+    """Yield the pieces of a map of a branch that some runtime values need."""
+    if not mask_values(m):
+        yield m
+        return
+    for piece in name_mask_values(m):
+        shared = share_equal_values(drop_mask_values(piece, instruction)).simplify()
+        if not shared.is_known_empty:
+            yield shared
 
 
 def _has_masks(edge: AccessEdge) -> bool:

@@ -40,9 +40,15 @@ def parse(text: str, called: str = BRANCHES) -> Module:
     return module
 
 
-def judge(module: Module) -> None:
-    """Check each element of the answer for each value of n against an execution."""
-    answer = indexing.to_parameters(module.entry.root)
+def judge(module: Module, *, alone: bool = False) -> None:
+    """Check each element of the answer for each value of n against an execution.
+
+    Args:
+        alone: ask about the root, a conditional of n, x, y and z.
+    """
+    root = module.entry.root
+    answer = indexing.output_to_input(root) if alone else indexing.to_parameters(root)
+    positions = [[o.name for o in answer.operands].index(name) for name in "xyz"]
     seen_for_any = [np.zeros((4, 4), bool) for _ in range(3)]
     for n in COUNTS:
         values = [np.arange(k, k + 4, dtype=np.float32) for k in (1, 11, 21)]
@@ -56,15 +62,15 @@ def judge(module: Module) -> None:
                 read[:, place] = Run(module.entry, *changed).result != whole
             claimed = np.zeros((4, 4), bool)
             for row in range(4):
-                region = answer.at(row, n=n)[number]
+                region = answer.at(row, n=n)[positions[number]]
                 assert isinstance(region, indexing.Region)
                 claimed[row, [int(e[0]) for e in region.elements()]] = True
             assert np.array_equal(read, claimed), (n, number)
             seen_for_any[number] |= read
-    for number in range(3):
-        assert seen_for_any[number].any() == bool(answer.maps[number])
-        assert {m.grade for m in answer.maps[number]} <= {"exact"}
-        assert not any(answer.reasons[number])
+    for number, position in enumerate(positions):
+        assert seen_for_any[number].any() == bool(answer.maps[position])
+        assert {m.grade for m in answer.maps[position]} <= {"exact"}
+        assert not any(answer.reasons[position])
 
 
 INDICES: Final = [
@@ -94,6 +100,11 @@ def test_a_predicate_at_run_time_reads_one_branch(direction: str) -> None:
 @pytest.mark.parametrize("index", INDICES[:4])
 def test_a_branch_in_a_call_is_read_for_the_indices_of_the_caller(index: str) -> None:
     judge(parse(f"{index}\n  ROOT r = f32[4] call(i, x, z), to_apply=chosen"))
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_a_conditional_alone_reads_one_branch(index: str) -> None:
+    judge(parse(f"{index}\n{SWITCH}"), alone=True)
 
 
 def test_branches_of_tuples_are_restricted_too() -> None:
@@ -140,9 +151,40 @@ def test_only_data_makes_a_branch_exact(index: str, grade: str) -> None:
     assert not list(miss(module, pokes))
 
 
-def test_a_conditional_alone_does_not_know_its_index() -> None:
+def test_without_masks_any_branch_may_be_read() -> None:
     root = parse(f"i = s32[] copy(n)\n{SWITCH}").entry.root
-    alone = indexing.output_to_input(root)
-    assert {m.grade for maps in alone.maps[1:] for m in maps} == {"may"}
-    whole = indexing.to_parameters(root, masks=False)
-    assert {m.grade for maps in whole.maps[:3] for m in maps} == {"may"}
+    for query in (indexing.output_to_input, indexing.to_parameters):
+        answer = query(root, masks=False)
+        numbers = [k for k, operand in enumerate(answer.operands) if operand.name in "xyz"]
+        assert {m.grade for k in numbers for m in answer.maps[k]} == {"may"}
+
+
+# fmt: off
+ALONE: Final = [
+    # index                                                          grades of x, y, z
+    ("i = s32[] constant(1)",                                        [[], ["exact"], []]),
+    ("i = s32[] constant(-3)",                                       [[], [], ["exact"]]),
+    ("c = f32[] constant(2)  e = f32[] exponential(c)  i = s32[] convert(e)",
+                                                                     [["may"], ["may"], ["may"]]),
+    ("c = s32[] constant(0)  m = s32[] multiply(n, c)  i = s32[] add(m, c)",
+                                                                     [["exact"], [], []]),
+    ("c = s32[] constant(1)  i = s32[] and(n, c)",                   [["exact"], ["exact"], []]),
+    ("c = s32[] constant(2)  i = s32[] and(n, c)",                   [["may"], ["may"], ["may"]]),
+    ("c = s32[] constant(2)  a = s32[] and(n, c)  i = s32[] copy(a)",
+                                                                     [["may"], ["may"], ["may"]]),
+    ("c = s32[] constant(2)  a = s32[] and(n, c)  b = s64[] convert(a)  i = s32[] convert(b)",
+                                                                     [["may"], ["may"], ["may"]]),
+    ("a = s64[] convert(n)  i = s32[] convert(a)",       [["exact"], ["exact"], ["exact"]]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("index, grades", ALONE)
+def test_a_conditional_alone_follows_what_determines_its_index(
+    index: str, grades: list[list[str]]
+) -> None:
+    module = parse(f"{index}\n{SWITCH}")
+    answer = indexing.output_to_input(module.entry.root)
+    assert [sorted({m.grade for m in maps}) for maps in answer.maps[1:]] == grades
+    whole = indexing.to_parameters(module.entry.root)
+    assert [sorted({m.grade for m in maps}) for maps in whole.maps[:3]] == grades
