@@ -229,7 +229,8 @@ def _integers(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _named_elements(array: ArrayRef, shape: Shape) -> ValueMaps | None:
     """Return the elements of an array as runtime variables."""
     limits = range_of(shape.element_type)
-    if limits is None or limits[1] - limits[0] >= 1 << MAX_BITS or array.path or array.loops:
+    is_named = not array.path or array.instruction.opcode == "parameter"
+    if limits is None or limits[1] - limits[0] >= 1 << MAX_BITS or array.loops or not is_named:
         return None
     variables = dims(shape)
     index = tuple([d.as_expr() for d in variables])

@@ -107,6 +107,51 @@ def test_a_conditional_alone_reads_one_branch(index: str) -> None:
     judge(parse(f"{index}\n{SWITCH}"), alone=True)
 
 
+INNER: Final = """
+plain { ROOT p = f32[4] parameter(0) }
+back { p = f32[4] parameter(0)  ROOT r = f32[4] reverse(p), dimensions={0} }
+switch { t = (s32[], f32[4], f32[4]) parameter(0)  i = s32[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1  y = f32[4] get-tuple-element(t), index=2
+  ROOT r = f32[4] conditional(i, x, y), branch_computations={plain, back} }
+choice { t = (pred[], f32[4], f32[4]) parameter(0)  i = pred[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1  y = f32[4] get-tuple-element(t), index=2
+  ROOT r = f32[4] conditional(i, x, y), true_computation=plain, false_computation=back }
+"""
+# fmt: off
+NESTED: Final = [
+    # the index of the inner conditional, and the outer conditional
+    ("i = s32[] copy(n)",         "n, t, z), branch_computations={switch, plain}"),
+    ("i = s32[] negate(n)",       "n, t, z), branch_computations={switch, plain}"),
+    ("i = s32[] negate(n)",       "n, z, t), branch_computations={back, switch}"),
+    ("i = pred[] copy(a)",        "a, t, z), true_computation=choice, false_computation=plain"),
+    ("i = pred[] not(a)",         "a, t, z), true_computation=choice, false_computation=plain"),
+    ("i = pred[] copy(a)",        "a, z, t), true_computation=back, false_computation=choice"),
+    ("i = pred[] compare(n, d), direction=EQ",
+                                  "a, t, z), true_computation=choice, false_computation=plain"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("index, outer", NESTED)
+def test_a_branch_in_a_branch_is_read_where_both_are_executed(index: str, outer: str) -> None:
+    """JAX passes what a branch captures, such as the outer index, as a tuple."""
+    element_type = index.split()[2]
+    text = f"""c = s32[] constant(2)  d = s32[] constant(3)
+      a = pred[] compare(n, c), direction=GT  {index}
+      t = ({element_type}, f32[4], f32[4]) tuple(i, x, y)
+      ROOT r = f32[4] conditional({outer}"""
+    module = parsed(text, INNER)
+    judge(module)
+    alone = indexing.output_to_input(module.entry.root)
+    whole = indexing.to_parameters(module.entry.root)
+    position = [o.name for o in alone.operands].index("t")
+    inside = zip(alone.maps[position], alone.paths[position], strict=True)
+    alone_maps = [(path[0] - 1, str(m), m.grade) for m, path in inside if path[0]]
+    assert sorted(alone_maps) == sorted(
+        [(k, str(m), m.grade) for k in (0, 1) for m in whole.maps[k]]
+    )
+
+
 def test_branches_of_tuples_are_restricted_too() -> None:
     called = """
     one { p = f32[4] parameter(0)  ROOT t = (f32[4], f32[4]) tuple(p, p) }
