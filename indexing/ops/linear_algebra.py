@@ -52,8 +52,7 @@ class Cholesky(UnaryOp):
     """The triangular L with ``operand = L · Lᴴ`` (lower), or U with ``operand = Uᴴ · U``.
 
     Only this triangle of the operand is read. The other triangle of the result is undefined and
-    reads nothing. Element (i, j) of L reads the triangle of rows 0 to j, and row i up to column j:
-    two exact maps, or one over-approximate map of the rows up to i.
+    reads nothing. Element (i, j) of L reads the triangle of rows 0 to j, and row i up to column j.
 
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
@@ -61,8 +60,6 @@ class Cholesky(UnaryOp):
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
-    obstacle: ClassVar[str] = "one map has all rows up to the element; the option exact has two"
-    map_options: ClassVar[tuple[str, ...]] = ("exact",)
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     types: ClassVar[tuple[str, ...]] = ("inexact",)
     lower: bool = attribute(boolean, default=False)
@@ -80,12 +77,9 @@ class Cholesky(UnaryOp):
     def infer_shape(self, operand: Shape) -> Shape:
         return operand
 
-    def output_to_input(self, out: Shape, operand: Shape, exact: bool = False) -> Maps:
+    def output_to_input(self, out: Shape, operand: Shape) -> Maps:
         d, (s, t) = dims(out), ranges(*out.dims[-2:])
         i, j = self._lower(*d[-2:])
-        if not exact:
-            within = precedes(j, i), precedes(s, i), precedes(t, s), precedes(t, j)
-            return (self._map(d, (s, t), (s, t), within).with_grade("may"),)
         triangle = self._map(d, (s, t), (s, t), (precedes(j, i), precedes(s, j), precedes(t, s)))
         return triangle, self._map(d, (i, s), (s,), (precedes(j, i, 1), precedes(s, j)))
 

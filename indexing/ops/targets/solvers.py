@@ -125,13 +125,11 @@ class Potrf(KnownValues):
     """A triangle as `Cholesky` returns it, and the number of the first minor that is not positive.
 
     The other triangle of the result is that of the operand, or what a batched routine leaves in it.
-    The number is 0 if all minors are positive.
+    The number is 0 if all minors are positive, so it depends on each element: a large one makes a
+    minor of the identity negative, and so does one on the diagonal that is negative.
     """
 
-    obstacle: ClassVar[str] = (
-        "one map has all rows up to the element; the other triangle is not specified; "
-        "and the number depends on where the matrix is not positive"
-    )
+    obstacle: ClassVar[str] = "the other triangle of the result is not specified"
     lower: bool = configured(boolean)
     operand_layout_constraints: tuple[AnyShape, ...] = attribute(shape_list, default=())
 
@@ -160,8 +158,8 @@ class Potrf(KnownValues):
         if output_id:
             inside = precedes(t, s) if self.lower else precedes(s, t)
             index = [*d, s, t]
-            return (IndexingMap.of(d, index, ranges=(s, t), constraints=[inside], grade="may"),)
-        triangle = self.cholesky.output_to_input(out, operand, exact)
+            return (IndexingMap.of(d, index, ranges=(s, t), constraints=[inside]),)
+        triangle = self.cholesky.output_to_input(out, operand)
         if operand.dims[-1] < 2:
             return (triangle,)
         i, j = d[-2:] if self.lower else d[:-3:-1]

@@ -65,17 +65,34 @@ def test_potrf_counts_to_the_first_minor_that_is_not_positive(entry: int) -> Non
     assert info == lapack.spotrf(a, lower=True)[1] == entry + 1
 
 
-def test_potrf_reads_one_triangle() -> None:
-    """Element (0, 0) of the factor is that of the operand's square root; (1, 1) also reads row 1."""
-    instruction = parse_sample(potrf("f32[3,3]", True)).instruction
-    triangle, rest = indexing.output_to_input(instruction).maps[0]
-    pairs = related_pairs(triangle, [])
-    assert {j for i, j in pairs if i == (0, 0)} == {(0, 0)}
-    assert {j for i, j in pairs if i == (1, 1)} == {(0, 0), (1, 0), (1, 1)}
-    assert all(s >= t for _, (s, t) in pairs)
-    assert {i for i, _ in related_pairs(rest, [])} == {(0, 1), (0, 2), (1, 2)}
-    (of_info,) = indexing.output_to_input(instruction, 1).maps[0]
-    assert {j for _, j in related_pairs(of_info, [])} == {j for _, j in pairs}
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_potrf_reads_what_changes_its_triangle(size: int, lower: bool) -> None:
+    """Poke LAPACK's routine; the number counts to the first minor that is not positive."""
+    instruction = parse_sample(potrf(f"f32[{size},{size}]", lower)).instruction
+    maps, of_info = [indexing.output_to_input(instruction, number).maps[0] for number in (0, 1)]
+    exact = {pair for m in maps if m.grade == "exact" for pair in related_pairs(m, [])}
+    others = {pair for m in maps if m.grade == "may" for pair in related_pairs(m, [])}
+    assert [m.grade for m in of_info] == ["exact"]
+    b = np.random.default_rng(size).normal(size=(size, size))
+    seen: list[set[tuple[tuple[int, ...], tuple[int, ...]]]] = [set(), set()]
+    for a, changes in ((b @ b.T + size * np.eye(size), (0.5,)), (np.eye(size), (2, -2))):
+        before = lapack.dpotrf(a, lower=lower, clean=False)
+        for place in np.ndindex(size, size):
+            for change in changes:
+                changed = a.copy()
+                changed[place] += change
+                factor, info = lapack.dpotrf(changed, lower=lower, clean=False)
+                if info == before[1]:
+                    moved = map(tuple, np.argwhere(factor != before[0]).tolist())
+                    seen[0] |= {(i, place) for i in moved}
+                else:
+                    seen[1].add(((), place))
+    is_kept = np.tri(size, dtype=bool) if lower else np.tri(size, dtype=bool).T
+    assert {pair for pair in seen[0] if is_kept[pair[0]]} == exact
+    assert {pair for pair in seen[0] if not is_kept[pair[0]]} <= others
+    assert not any(is_kept[i] for i, _ in others)
+    assert seen[1] == set(related_pairs(of_info[0], []))
 
 
 def test_orgqr_multiplies_the_reflectors_of_a_factorisation() -> None:
