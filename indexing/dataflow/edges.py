@@ -232,7 +232,7 @@ class LocalEdges(Edges):
         return self._refine(
             array.instruction,
             edges,
-            lambda exact: exact.backward_edges(array, walk, fold=True),
+            lambda exact: exact.backward_edges(array, walk, fold=fold),
             fold=fold,
             backward=True,
         )
@@ -279,21 +279,18 @@ class LocalEdges(Edges):
         fold: bool,
         backward: bool,
     ) -> Iterable[AccessEdge]:
-        """Return edges with what the program determines, or as they are outside of it."""
+        """Return edges with what the program determines if `fold`, and few exact pieces."""
         if self.every_operand:
             return edges
-        if not fold:
-            of_runtime = self._follows_runtime_masks
-            return unfolded_edges(instruction, edges, of_runtime, backward=backward)
         options = self.options
-        refined = refine_edges(
-            instruction,
-            edges,
-            self.iteration,
-            backward=backward,
-            options=options,
-            calls=self.calls,
-        )
+        if fold:
+            around, calls = self.iteration, self.calls
+            refined = refine_edges(
+                instruction, edges, around, backward=backward, options=options, calls=calls
+            )
+        else:
+            of_runtime = self._follows_runtime_masks
+            refined = unfolded_edges(instruction, edges, of_runtime, backward=backward)
         if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))
@@ -324,7 +321,7 @@ class LocalEdges(Edges):
         return self._refine(
             instruction,
             kept,
-            lambda exact: exact.forward_edges(instruction, operands, outputs, walk, fold=True),
+            lambda exact: exact.forward_edges(instruction, operands, outputs, walk, fold=fold),
             fold=fold,
             backward=False,
         )

@@ -429,3 +429,45 @@ def test_folding_a_long_chain_needs_no_recursion() -> None:
     main = entry("\n".join(lines) + "\nROOT r = s32[4] copy(x3000)")
     (piece,) = value_maps(ArrayRef(main.root)) or ()
     assert str(piece) == "(d0) -> (d0 + 3000), domain: d0 in [0, 3]"
+
+
+UPDATED = """ENTRY e {{ p = f32[7,3] parameter(0)  n = s32[] parameter(1)  z = s32[] constant(0)
+  u = f32[{window}] parameter(2)  v = f32[7,3] negate(p)
+  r = f32[7,3] dynamic-update-slice({base}, u, n, z)
+  ROOT s = f32[7,3] {after} }}"""
+# fmt: off
+BASES = [
+    # window  base   after                                      maps of the base
+    ("2,3",   "p",   "negate(r)",                               ["exact", "exact"]),
+    ("7,2",   "p",   "negate(r)",                               ["exact", "exact"]),
+    ("2,2",   "p",   "negate(r)",                               ["may"]),
+    ("7,3",   "p",   "negate(r)",                               []),
+    ("2,3",   "v",   "negate(r)",                               ["exact", "exact"]),
+    ("2,3",   "p",   "dynamic-update-slice(r, u, z, n)",        ["may"]),    # one of a chain
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("window, base, after, grades", BASES)
+def test_the_base_of_an_update_alone_has_both_sides_of_the_window(
+    window: str, base: str, after: str, grades: list[str]
+) -> None:
+    text = UPDATED.format(window=window, base=base, after=after)
+    update = hlo.parse(text).entry["r"]
+    answer = indexing.output_to_input(update)
+    maps = answer.maps[0]
+    assert [m.grade for m in maps] == grades
+    assert {m.grade for m in indexing.output_to_input(update, masks=False).maps[0]} <= {"may"}
+    rows, columns = map(int, window.split(","))
+    for n in (-9, -1, 0, 1, 3, 5, 6, 99):
+        start = min(max(n, 0), 7 - rows)
+        kept = np.ones((7, 3), bool)
+        kept[start : start + rows, :columns] = False
+        read = np.zeros((7, 3), bool)
+        for row, column in np.ndindex(7, 3):
+            (region, *_) = answer.at(row, column, n=n)
+            assert isinstance(region, indexing.Region)
+            read[row, column] = region.count() > 0
+        assert (read >= kept).all()
+        if set(grades) <= {"exact"}:
+            assert (read == kept).all()

@@ -121,7 +121,7 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
     for output, (path, leaf) in enumerate(leaves(instruction.shape)):
         assert isinstance(leaf, Shape)
         reads = read_counts(instruction, output, values)
-        steps = walk_of(simplify=False).backward_edges(ArrayRef(instruction, path))
+        steps = walk_of(simplify=False, masks=False).backward_edges(ArrayRef(instruction, path))
         for step in steps:
             answer = reads[step.operand]
             if step.unknown is not None:
