@@ -51,8 +51,10 @@ def border_sharding(call: Instruction, number: int) -> Sharding | None:
 class Border(KnownReads):
     """A call whose result number k is operand number k, of which each device has a part.
 
-    An element has its index along dimensions of one size on both sides.  Along the others, its
-    index depends on the device.
+    An element has its index along dimensions of one size on both sides.  Along the others, it is
+    one of the elements of a device's part, all of one size: index ``i`` of the array is index ``i
+    mod n`` of a part, whatever the device is.  Where an index in the array depends on the device,
+    the map is `may`, and so it is without a sharding that divides the array into such parts.
     """
 
     __slots__ = ()
@@ -95,16 +97,36 @@ class Border(KnownReads):
             return ()
         if not isinstance(out, Shape) or not isinstance(array, Shape) or out.rank != array.rank:
             return None
-        return (self._part(out, array),)
+        whole, part = (out, array) if self.gathers else (array, out)
+        if not _is_divided(border_sharding(instruction, operand), whole, part):
+            return (self._any_part(out, array),)
+        d, s = dims(out), ranges(*[n // m for n, m in zip(whole.dims, part.dims, strict=True)])
+        sizes = part.dims
+        if self.gathers:
+            return (IndexingMap.of(d, [i % n for i, n in zip(d, sizes, strict=True)]),)
+        place = [i + k * n for i, k, n in zip(d, s, sizes, strict=True)]
+        is_whole = whole.dims == part.dims
+        return (IndexingMap.of(d, place, ranges=s, grade="exact" if is_whole else "may"),)
 
-    def _part(self, out: Shape, array: Shape) -> IndexingMap:
-        """The map between two forms of one array."""
+    def _any_part(self, out: Shape, array: Shape) -> IndexingMap:
+        """The map between two forms of one array, of which any part is in any place."""
         d, s = dims(out), ranges(*array.dims)
         is_split = [n != m for n, m in zip(out.dims, array.dims, strict=True)]
         place = [s[k] if split else d[k] for k, split in enumerate(is_split)]
         grade: Grade = "may" if any(is_split) or self.gathers else "exact"
         read = [s[k] for k, split in enumerate(is_split) if split]
         return IndexingMap.of(d, place, ranges=read, grade=grade)
+
+
+def _is_divided(sharding: Sharding | None, whole: Shape, part: Shape) -> bool:
+    """Return True if a sharding divides an array into parts of one size, without padding."""
+    if sharding is None or sharding.manual or sharding.partial or not part.size:
+        return False
+    sizes = list(zip(whole.dims, part.dims, strict=True))
+    counts = [sharding.shards(k) for k in range(len(sharding.dims))]
+    return len(counts) == len(sizes) and all(
+        count * m == n for count, (n, m) in zip(counts, sizes, strict=True)
+    )
 
 
 @custom_call(

@@ -88,7 +88,7 @@ def test_a_manual_region_reads_its_operands_one_by_one() -> None:
     local = module.entry["l"]
     ((first,), second) = indexing.output_to_input(local).maps
     assert str(first) == (
-        "(d0, d1)[s0] -> (s0, d1), domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 3]"
+        "(d0, d1)[s0] -> (d0 + s0 * 2, d1), domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 1]"
     )
     assert (first.grade, second) == ("may", ())
     (none, (same,)) = indexing.output_to_input(local, 1).maps
@@ -104,6 +104,61 @@ def test_a_manual_region_reads_its_operands_one_by_one() -> None:
                 pairs = {p for m in reads[output][operand] for p in related_pairs(m, [])}
                 assert {(tuple(map(int, i)), place) for i in np.argwhere(old != new)} <= pairs
         assert any(reads[output][operand] == () for output in (0, 1))
+
+
+LEAVING = r"""HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=3]>}}
+ENTRY e {
+  p = s32[4,5] parameter(0)
+  l = s32[4,5] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape",
+    frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{}, {}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{\"x\", \"y\"}>"}
+  c = s32[4,5] reverse(l), dimensions={1}
+  ROOT g = s32[GLOBAL] custom-call(c), custom_call_target="xla.sdy.LocalToGlobalShape",
+    frontend_attributes={xla.sdy.manual_axes="#sdy<manual_axes{\"x\", \"y\"}>",xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [DIMS]>]>"}
+}"""
+
+
+@pytest.mark.parametrize(
+    ("size", "dims", "read"),
+    [
+        ("8,5", r"{\"x\"}, {}", "(d0 mod 4, -d1 + 4)"),
+        ("12,10", r"{\"y\"}, {\"x\"}", "(d0 mod 4, -(d1 mod 5) + 4)"),
+        ("24,5", r"{\"x\",\"y\"}, {}", "(d0 mod 4, -d1 + 4)"),
+        ("4,5", "{}, {}", "(d0, -d1 + 4)"),
+    ],
+)
+def test_an_array_that_leaves_a_region_has_the_elements_of_its_parts(
+    size: str, dims: str, read: str
+) -> None:
+    """Poke each element of a replicated argument, on six devices."""
+    module = hlo.parse(LEAVING.replace("GLOBAL", size).replace("DIMS", dims))
+    (m,) = indexing.to_parameters(module.entry.root).maps[0]
+    (alone,) = indexing.output_to_input(module.entry.root).maps[0]
+    assert (m.grade, alone.grade) == ("exact", "exact")
+    assert str(m).startswith(f"(d0, d1) -> {read}, domain")
+    whole = np.arange(20, dtype=np.int32).reshape(4, 5)
+    (before,) = run(module, [whole])
+    for place in np.ndindex(4, 5):
+        changed = whole.copy()
+        changed[place] += 100
+        (after,) = run(module, [changed])
+        moved = {tuple(map(int, i)) for i in np.argwhere(before != after)}
+        assert moved == {i for i, j in related(m, []) if j == place}
+        assert moved
+
+
+@pytest.mark.parametrize(
+    ("size", "dims"),
+    [
+        ("7,5", r"{\"x\"}, {}"),  # the last part is padded
+        ("8,5", r"{\"y\"}, {}"),  # of three parts
+        ("8,5", r"{}, {}"),
+        ("8,5", r"{\"x\"}, {}]>, <@mesh, [{}"),  # shardings of two arrays
+    ],
+)
+def test_parts_that_do_not_divide_an_array_may_be_in_any_place(size: str, dims: str) -> None:
+    module = hlo.parse(LEAVING.replace("GLOBAL", size).replace("DIMS", dims))
+    (m,) = indexing.output_to_input(module.entry.root).maps[0]
+    assert (m.grade, str(m.results[0]), m.ranges[0].upper) == ("may", "s0", 3)
 
 
 def test_a_border_with_other_numbers_of_arrays_may_read_all() -> None:
