@@ -8,7 +8,7 @@ Source: JAX ``jaxlib/gpu/solver_kernels_ffi.cc``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from hlo.ops.attributes import boolean, enum
 from hlo.ops.op import attribute, configured, custom_call
 from hlo.shapes.shape import AnyShape, Shape, leaf_shape
 from indexing.maps.answers import Path
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entries, Maps
 from indexing.ops.custom_call import shape_list
 from indexing.ops.element import Work
@@ -197,15 +197,16 @@ _GEQRF: Final = "cusolver_geqrf_ffi"
 class Geqrf(KnownReads):
     """R above the diagonal, reflectors below it, and their factors: column by column.
 
-    Column j depends on the columns up to j of its matrix.
+    Row i of R is the product of unit vector i of the Gram-Schmidt process, which the columns up to
+    i determine, and the columns after it.  Reflector j, its factor and element (j, j) depend on the
+    columns up to j.  The last row has a reflector of one element: LAPACK has the factor 0 for real
+    numbers, and what a device has is not specified.
 
     Class attributes:
         is_logical: True if the matrices are the logical ones, in any layout.
     """
 
-    obstacle: ClassVar[str] = (
-        "which elements of the columns before a row depends on is not modelled"
-    )
+    obstacle: ClassVar[str] = "what the reflector of the last row is depends on the routine"
 
     is_logical: ClassVar[bool] = False
 
@@ -220,14 +221,46 @@ class Geqrf(KnownReads):
         wanted = [(*batch, rows, columns), (*batch, min(rows, columns))]
         if out.dims != wanted[output[0]]:
             return None
-        d, (s, t) = dims(out), ranges(rows, columns)
-        place, inside = [*d[: len(batch)], s, t], [precedes(t, d[-1])]
-        return (IndexingMap.of(d, place, ranges=(s, t), constraints=inside, grade="may"),)
+        return tuple(_column_reads(out, rows, columns, of_factors=output == (1,)))
 
     def _has_matrices(self, operand: Shape) -> bool:
         if self.is_logical:
             return operand.rank >= 2
         return is_column_major(self.operand_layout_constraints, operand)
+
+
+def _column_reads(
+    out: Shape, rows: int, columns: int, *, of_factors: bool
+) -> Iterator[IndexingMap]:
+    """Yield the maps from the factored matrices, or the factors of reflectors, to the matrices."""
+    d, (s, t) = dims(out), ranges(rows, columns)
+    last = rows - 1
+    if of_factors:
+        batch, i, j = d[:-1], d[-1], d[-1]
+    else:
+        batch, (i, j) = d[:-2], d[-2:]
+        own = [precedes(i, j, 1)]
+        if columns > 1:
+            yield IndexingMap.of(d, [*batch, s, j], ranges=(s,), constraints=own)
+
+    def earlier(*within: Constraint, grade: Grade = "exact") -> IndexingMap:
+        """The map to the columns up to i and j."""
+        constraints = [precedes(t, i), precedes(t, j), *within]
+        return IndexingMap.of(
+            d, [*batch, s, t], ranges=(s, t), constraints=constraints, grade=grade
+        )
+
+    is_tall = columns < rows if of_factors else columns <= rows
+    if is_tall:
+        yield earlier()
+        return
+    if last:
+        yield earlier(Constraint(i + 0, 0, last - 1))
+    in_last = Constraint(i + 0, last, last)
+    if not of_factors:
+        yield earlier(in_last, Constraint(j + 0, 0, last))
+        in_last = Constraint(j - i, 1, j.upper)
+    yield earlier(in_last, Constraint(i + 0, last, last), grade="may")
 
 
 @custom_call("Qr", samples=['(f32[3,2], f32[2]) custom-call(f32[3,2] p), custom_call_target="Qr"'])
