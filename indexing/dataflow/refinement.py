@@ -155,14 +155,14 @@ def unfolded_edges(
         return edges
     if of_runtime and isinstance(instruction.op, Conditional):
         branches = branch_edges(instruction, instruction.op, edges, backward=backward)
-        return [each.change_maps(partial(_possible, instruction)) for each in branches]
+        return [each.change_maps(partial(_possible_pieces, instruction)) for each in branches]
     return [
         edge.change_maps(lambda m: [drop_mask_values(m, instruction)]) if _has_masks(edge) else edge
         for edge in edges
     ]
 
 
-def _possible(instruction: Instruction, m: IndexingMap) -> Iterator[IndexingMap]:
+def _possible_pieces(instruction: Instruction, m: IndexingMap) -> Iterator[IndexingMap]:
     """Yield the pieces of a map of a branch that some runtime values need."""
     if not mask_values(m):
         yield m

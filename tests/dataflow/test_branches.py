@@ -140,7 +140,7 @@ def test_a_branch_in_a_branch_is_read_where_both_are_executed(index: str, outer:
       a = pred[] compare(n, c), direction=GT  {index}
       t = ({element_type}, f32[4], f32[4]) tuple(i, x, y)
       ROOT r = f32[4] conditional({outer}"""
-    module = parsed(text, INNER)
+    module = parse(text, INNER)
     judge(module)
     alone = indexing.output_to_input(module.entry.root)
     whole = indexing.to_parameters(module.entry.root)

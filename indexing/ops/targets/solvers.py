@@ -243,7 +243,7 @@ def _column_reads(
         if columns > 1:
             yield IndexingMap.of(d, [*batch, s, j], ranges=(s,), constraints=own)
 
-    def earlier(*within: Constraint, grade: Grade = "exact") -> IndexingMap:
+    def earlier_columns(*within: Constraint, grade: Grade = "exact") -> IndexingMap:
         """The map to the columns up to i and j."""
         constraints = [precedes(t, i), precedes(t, j), *within]
         return IndexingMap.of(
@@ -252,15 +252,15 @@ def _column_reads(
 
     is_tall = columns < rows if of_factors else columns <= rows
     if is_tall:
-        yield earlier()
+        yield earlier_columns()
         return
     if last:
-        yield earlier(Constraint(i + 0, 0, last - 1))
+        yield earlier_columns(Constraint(i + 0, 0, last - 1))
     in_last = Constraint(i + 0, last, last)
     if not of_factors:
-        yield earlier(in_last, Constraint(j + 0, 0, last))
+        yield earlier_columns(in_last, Constraint(j + 0, 0, last))
         in_last = Constraint(j - i, 1, j.upper)
-    yield earlier(in_last, Constraint(i + 0, last, last), grade="may")
+    yield earlier_columns(in_last, Constraint(i + 0, last, last), grade="may")
 
 
 @custom_call("Qr", samples=['(f32[3,2], f32[2]) custom-call(f32[3,2] p), custom_call_target="Qr"'])

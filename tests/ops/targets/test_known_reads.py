@@ -142,7 +142,7 @@ def test_an_array_that_leaves_a_region_has_the_elements_of_its_parts(
         changed[place] += 100
         (after,) = run(module, [changed])
         moved = {tuple(map(int, i)) for i in np.argwhere(before != after)}
-        assert moved == {i for i, j in related(m, []) if j == place}
+        assert moved == {i for i, j in related_pairs(m, []) if j == place}
         assert moved
 
 

@@ -123,7 +123,10 @@ def test_geqrf_reads_what_changes_its_results(rows: int, columns: int) -> None:
     before = np.linalg.qr(a, mode="raw")
     maps = [answers(geqrf(rows, columns), output).maps[0] for output in (0, 1)]
     exact, reads = [
-        [{pair for m in each if m.grade in grades for pair in related_pairs(m, [])} for each in maps]
+        [
+            {pair for m in each if m.grade in grades for pair in related_pairs(m, [])}
+            for each in maps
+        ]
         for grades in (("exact",), ("exact", "may"))
     ]
     assert any(m.grade == "may" for each in maps for m in each) == (rows <= columns)
