@@ -53,7 +53,7 @@ class Cost(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What to print after the file: nothing if the command gave an answer."""
+        """Text after the name of the file, empty if the command gave an answer."""
         if self.status < 0:
             return ", ended at the limit"
         return "" if self.status in ANSWERS else f", status {self.status}"
