@@ -28,6 +28,9 @@ JOINING_BUDGET: Final = 400_000
 MAX_WHOLE: Final = 24
 """Parts whose hulls are compared with the union of all; of more, with the union of two."""
 
+MAX_GROWN: Final = 48
+"""Parts that are compared in pairs: in practice, the pairs of more exceed the budget."""
+
 
 @lru_cache(maxsize=1 << 9)
 def join_relations(
@@ -78,7 +81,7 @@ def _grow_parts(union: isl.Map) -> list[isl.Map]:
     """Return convex relations with this union: its hull, or parts that grow by other parts."""
     parts = [isl.Map.from_basic_map(part) for part in union.get_basic_maps() if not part.is_empty()]
     whole = _whole(parts, union)
-    if whole is None:
+    if whole is None and len(parts) <= MAX_GROWN:
         forms = isl.Map.read_from_str(union.get_ctx(), _forms(union))
         given = [
             _ConvexPart(part, _residues(part, forms), _coefficient(part), _divisions(part))
