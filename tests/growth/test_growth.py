@@ -84,6 +84,7 @@ QUESTIONS: Final[dict[str, Question]] = {
     "read_counts": lambda module: len(indexing.read_counts(module.entry.root)),
     "traffic": lambda module: len(indexing.traffic(module).instructions),
     "memory_profile": lambda module: len(indexing.memory_profile(module).buffers),
+    "copies": lambda module: len(indexing.copies(module)),
 }
 
 EXPONENTIAL: Final = {

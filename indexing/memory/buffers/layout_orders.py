@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hlo.shapes.layout import Layout
 from hlo.shapes.memory import strides
 from hlo.shapes.shape import Shape
@@ -10,6 +12,8 @@ from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
 from simplifier.linear import as_expr
 from simplifier.unknown import Unknown
+
+_LONG: Final = "the map of what is copied has too many parts"
 
 
 def order_of(read: IndexingMap, source: ArrayRef) -> Layout | Unknown:
@@ -25,6 +29,8 @@ def order_of(read: IndexingMap, source: ArrayRef) -> Layout | Unknown:
     >>> print(order_of(read, ArrayRef(source)))
     {1,0,2}
     """
+    if read.grade == "may":
+        return Unknown(_LONG)
     shape = source.array_shape
     assert shape is not None
     given = shape.layout_or_default
@@ -39,6 +45,8 @@ def order_of_source(read: IndexingMap, result: Shape, source: ArrayRef) -> Layou
         result: the shape of what is read, with its layout.
         source: the array that is read; a part of it may be read.
     """
+    if read.grade == "may":
+        return Unknown(_LONG)
     shape = source.array_shape
     assert shape is not None
     if shape.dims == result.dims and _is_identity(read, shape):

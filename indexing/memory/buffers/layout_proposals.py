@@ -20,6 +20,7 @@ from indexing.dataflow.loops.scalars import is_invariant
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef, Path, array_name
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.over_approximation import every_element, is_within_limits
 from indexing.memory.buffers.layout_orders import order_of, order_of_source
 from indexing.memory.buffers.moved_elements import (
     changes_layout,
@@ -137,7 +138,10 @@ class EntryCopies:
                         break
 
     def way(self, array: ArrayRef) -> Iterator[tuple[ArrayRef, IndexingMap]]:
-        """Yield an array and those whose elements it copies, with maps from its index to theirs."""
+        """Yield an array and those whose elements it copies, with maps from its index to theirs.
+
+        From a map with too many parts to be an order of dimensions on, each may be any element.
+        """
         shape = array.array_shape
         assert shape is not None
         read = IndexingMap.identity(shape)
@@ -147,7 +151,11 @@ class EntryCopies:
             if step is None:
                 return
             array, inner = step
-            read = read if inner is None else read.then(inner)
+            if inner is not None and read.grade == "exact":
+                read = read.then(inner)
+            copied = array.array_shape
+            if copied is not None and not (read.grade == "exact" and is_within_limits(read)):
+                read = every_element(shape, copied).with_grade("may")
 
     def _step(self, array: ArrayRef) -> tuple[ArrayRef, IndexingMap | None] | None:
         """Return the array whose elements an array copies, with the map of the reads."""
