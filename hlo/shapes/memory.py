@@ -15,7 +15,9 @@ Source: XLA ``docs/shapes.md``, "Layout" and "Padding"; ``docs/tiled_layout.md``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hlo.arguments import checked, wrong_argument
 from hlo.shapes.layout import Layout
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = "int | Sequence[int] | NDArray[Any]"
 Positions: TypeAlias = "int | NDArray[Any]"
+
+MAX_KEPT: Final = 1 << 16
+"""Limit on the elements of an array whose positions are kept for the next array of its shape."""
 
 
 def linear_index(multi: Sequence[Numbers], dims: Sequence[int], layout: Layout) -> Positions:
@@ -170,7 +175,7 @@ def to_physical(array: ArrayLike, layout: Layout) -> NDArray[Any]:
     buffer = numpy.zeros(extent(values.shape, layout), dtype=values.dtype)
     if fill != 0:  # numpy.zeros fills strings and objects with their own zero
         buffer[:] = fill
-    buffer[position_of(list(numpy.indices(values.shape)), values.shape, layout)] = values
+    buffer[_positions(values.shape, layout)] = values
     return buffer
 
 
@@ -198,5 +203,18 @@ def from_physical(buffer: ArrayLike, layout: Layout, dims: Sequence[int]) -> NDA
     if values.shape != (extent(dims, layout),):
         wanted = f"{extent(dims, layout)} elements in memory"
         raise ValueError(f"the array has {wanted}, but the buffer has shape {values.shape}")
-    array: NDArray[Any] = values[position_of(list(numpy.indices(tuple(dims))), dims, layout)]
+    array: NDArray[Any] = values[_positions(tuple(dims), layout)]
     return array
+
+
+def _positions(dims: tuple[int, ...], layout: Layout) -> Any:
+    """Return the position of each element of an array."""
+    compute = _known_positions if prod(dims) <= MAX_KEPT else _known_positions.__wrapped__
+    return compute(dims, layout)
+
+
+@lru_cache(maxsize=1 << 5)
+def _known_positions(dims: tuple[int, ...], layout: Layout) -> Any:
+    import numpy
+
+    return position_of(list(numpy.indices(dims)), dims, layout)

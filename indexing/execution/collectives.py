@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from indexing.execution.devices import Device
 from indexing.execution.interpreter import functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.mesh import has_regions, mesh_of
-from indexing.execution.rendezvous import Aborted
+from indexing.execution.rendezvous import Aborted, Meeting
 from indexing.execution.values import Array, Value, assemble, failure, flattened
 from indexing.ops.collective_bases import GlobalCollective
 from indexing.ops.reductions import narrow, reduce_axes, reduce_rows, ufunc_of, widen
@@ -128,9 +129,18 @@ def exchange(
     Raises:
         ExecutionError: a member never reaches the collective.
     """
+    return meeting_of(machine, instruction, members, value).values
+
+
+def meeting_of(
+    machine: Machine, instruction: Instruction, members: Sequence[int], value: Value
+) -> Meeting:
+    """Return the meeting of a group, as `exchange` does."""
     device = machine.device
     if device.rendezvous is None or list(members) == [device.number]:
-        return {device.number: value}
+        alone = Meeting((), Lock())
+        alone.values[device.number] = value
+        return alone
     topic = instruction, tuple(members), machine.count(instruction)
     try:
         return device.rendezvous.exchange(topic, device.number, members, value)
@@ -140,9 +150,45 @@ def exchange(
 
 def _rows(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Any:
     """Return the group, and the operands of each of its devices, in order."""
+    group, meeting = _meeting(machine, instruction, operands)
+    return group, _rows_of(group, meeting)
+
+
+def _meeting(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> tuple[CollectiveGroup, Meeting]:
+    """Return the group of the machine's device, and its meeting."""
     group = group_of(machine, instruction)
-    by_device = exchange(machine, instruction, group.members, tuple(operands))
-    return group, [by_device[number] for number in group.members]
+    return group, meeting_of(machine, instruction, group.members, tuple(operands))
+
+
+def _rows_of(group: CollectiveGroup, meeting: Meeting) -> list[Any]:
+    return [meeting.values[number] for number in group.members]
+
+
+def _sums(
+    machine: Machine, instruction: Instruction, group: CollectiveGroup, meeting: Meeting
+) -> list[Array]:
+    """Return the sums of each operand over a group, which its first device computes."""
+
+    def compute() -> list[Array]:
+        columns = zip(*_rows_of(group, meeting), strict=True)
+        return [_reduce_columns(machine, instruction, column) for column in columns]
+
+    return meeting.once(compute)
+
+
+def _part(array: Array, group: CollectiveGroup, axis: int) -> Array:
+    """Return this device's part of an array that is divided among its group.
+
+    Raises:
+        ValueError: the size is not a multiple of the number of devices.
+    """
+    size, rest = divmod(array.shape[axis], len(group.members))
+    if rest:
+        raise ValueError(f"{array.shape[axis]} elements for {len(group.members)} devices")
+    start = group.position * size
+    return array[(slice(None),) * axis + (slice(start, start + size),)]
 
 
 def _results(instruction: Instruction, arrays: Sequence[Array]) -> Value:
@@ -173,17 +219,16 @@ def _sum_rows(ufunc: np.ufunc, rows: Array) -> Array:
 
 @handles("all-reduce", "all-reduce-start")
 def _all_reduce(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    _, rows = _rows(machine, instruction, operands)
-    sums = [_reduce_columns(machine, instruction, column) for column in zip(*rows, strict=True)]
-    return _results(instruction, sums)
+    sums = _sums(machine, instruction, *_meeting(machine, instruction, operands))
+    return _results(instruction, [np.array(each) for each in sums])
 
 
 @handles("reduce-scatter")
 def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
-    group, rows = _rows(machine, instruction, operands)
-    sums = [_reduce_columns(machine, instruction, column) for column in zip(*rows, strict=True)]
-    parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in sums]
+    group, meeting = _meeting(machine, instruction, operands)
+    rows, sums = _rows_of(group, meeting), _sums(machine, instruction, group, meeting)
+    parts = [np.array(_part(array, group, op.dimensions[0])) for array in sums]
     declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
     _check_sizes(instruction, rows[0][-1].shape, parts[-1].shape, declared[-1].dims, len(rows))
     return _results(instruction, parts)
@@ -196,9 +241,13 @@ def _gather_rows(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> list[Array]:
     op: Any = instruction.op
-    _, rows = _rows(machine, instruction, operands)
-    columns = zip(*rows, strict=True)
-    arrays = [np.concatenate(column, op.dimensions[0]) for column in columns]
+    group, meeting = _meeting(machine, instruction, operands)
+    rows = _rows_of(group, meeting)
+
+    def compute() -> list[Array]:
+        return [np.concatenate(column, op.dimensions[0]) for column in zip(*rows, strict=True)]
+
+    arrays = [np.array(each) for each in meeting.once(compute)]
     declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
     _check_sizes(instruction, rows[0][-1].shape, arrays[-1].shape, declared[-1].dims, len(rows))
     return arrays
@@ -263,7 +312,7 @@ def _all_to_all(machine: Machine, instruction: Instruction, operands: Sequence[V
         _check_operand_per_device(instruction, len(rows))
         return tuple([row[group.position] for row in rows])
     axis = op.dimensions[0]
-    parts = [np.split(row[0], len(rows), axis)[group.position] for row in rows]
+    parts = [_part(row[0], group, axis) for row in rows]
     return np.concatenate(parts, axis)
 
 

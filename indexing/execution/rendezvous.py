@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import TypeVar
 
 from indexing.execution.values import Value
@@ -20,35 +20,69 @@ class DeviceLimitError(Exception):
     """The system does not start a thread for each device."""
 
 
+class Meeting:
+    """One exchange of values: the members that wait are woken once, when the last one is there.
+
+    Attributes:
+        values: the value of each member that is there, by device number.
+        missing: the members that are not there yet.
+        changed: notified when no member is missing, or when a missing one has ended.
+    """
+
+    def __init__(self, members: Sequence[int], lock: Lock) -> None:
+        self.values: dict[int, Value] = {}
+        self.missing = set(members)
+        self.changed = Condition(lock)
+        self._computing = Lock()
+        self._computed: list[Sequence[Value]] = []
+
+    def once(self, compute: Callable[[], Sequence[T]]) -> list[T]:
+        """Return values that are the same for all members; only the first one computes them."""
+        with self._computing:
+            if not self._computed:
+                self._computed.append(compute())
+            return list(self._computed[0])
+
+
 class Rendezvous:
     """Runs devices concurrently and exchanges values between them."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._values: dict[Hashable, dict[int, Value]] = {}
-        self._left: dict[Hashable, int] = {}
+        self._lock = Lock()
+        self._meetings: dict[Hashable, Meeting] = {}
         self._ended: set[int] = set()
 
     def exchange(
         self, topic: Hashable, number: int, members: Sequence[int], value: Value
-    ) -> dict[int, Value]:
-        """Wait for all members of a topic; return the value of each, by device number.
+    ) -> Meeting:
+        """Wait for all members of a topic; return their meeting, with the value of each.
+
+        All devices name the same members of a topic.
 
         Raises:
             Aborted: a member has ended without reaching the topic.
         """
-        with self._changed:
-            values = self._values.setdefault(topic, {})
-            values[number] = value
-            self._changed.notify_all()
-            while missing := set(members) - values.keys():
-                if missing & self._ended:
-                    raise Aborted(f"device {min(missing & self._ended)} never reaches it")
-                self._changed.wait()
-            self._left[topic] = self._left.get(topic, 0) + 1
-            if self._left[topic] == len(members):
-                del self._values[topic], self._left[topic]
-            return dict(values)
+        with self._lock:
+            meeting = self._meetings.setdefault(topic, Meeting(members, self._lock))
+            meeting.values[number] = value
+            meeting.missing.discard(number)
+            if not meeting.missing:
+                del self._meetings[topic]
+                meeting.changed.notify_all()
+            while meeting.missing:
+                if meeting.missing & self._ended:
+                    ended = min(meeting.missing & self._ended)
+                    raise Aborted(f"device {ended} never reaches it")
+                meeting.changed.wait()
+            return meeting
+
+    def _end(self, numbers: Sequence[int]) -> None:
+        """Wake the devices that wait for devices that have ended."""
+        with self._lock:
+            self._ended.update(numbers)
+            for meeting in self._meetings.values():
+                if not meeting.missing.isdisjoint(numbers):
+                    meeting.changed.notify_all()
 
     def run_all(self, count: int, work: Callable[[int], T]) -> list[T]:
         """Call ``work(number)`` for `count` devices concurrently; return the results in order.
@@ -69,9 +103,7 @@ class Rendezvous:
             except BaseException as error:  # re-raised below, in the caller's thread
                 faults[number] = error
             finally:
-                with self._changed:
-                    self._ended.add(number)
-                    self._changed.notify_all()
+                self._end([number])
 
         threads = [
             Thread(target=copy_context().run, args=(run, number), daemon=True)
@@ -94,8 +126,6 @@ class Rendezvous:
             try:
                 thread.start()
             except RuntimeError as error:
-                with self._changed:
-                    self._ended.update(range(number, len(threads)))
-                    self._changed.notify_all()
+                self._end(range(number, len(threads)))
                 return DeviceLimitError(f"device {number} of {len(threads)}: {error}")
         return None

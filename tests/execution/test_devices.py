@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from threading import Condition
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hlo
-from indexing.execution import Environment, run
+from indexing.execution import Environment, rendezvous, run
 from tests.execution.arrays import s32
 
 ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }"
@@ -157,6 +158,37 @@ def test_an_all_to_all_needs_an_operand_for_each_device() -> None:
         assert caught.value.help == "it needs groups of 2 devices: see --replicas"
     actual = run(hlo.parse(text), inputs, replicas=2)
     assert [[int(array[0]) for array in each] for each in actual] == [[1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "s32[4] all-reduce(p), to_apply=add",
+        "s32[2] reduce-scatter(p), dimensions={0}, to_apply=add",
+        "s32[8] all-gather(p), dimensions={0}",
+        "s32[4] all-to-all(p), dimensions={0}",
+    ],
+)
+def test_results_of_devices_share_no_memory(line: str) -> None:
+    module = hlo.parse(f"{ADD} ENTRY e {{ p = s32[4] parameter(0) ROOT r = {line} }}")
+    one, other = run(module, [[s32([1, 2, 3, 4])], [s32([5, 6, 7, 8])]], replicas=2)
+    assert not np.shares_memory(one[0], other[0])
+
+
+def test_a_collective_wakes_each_device_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else, the time of an exchange is quadratic in the number of devices."""
+    waits = []
+
+    class Counted(Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(rendezvous, "Condition", Counted)
+    count = 48
+    sums = on_devices(count, "s32[4] all-reduce(p), to_apply=add")
+    assert sums == [[[11280, 11328, 11376, 11424]]] * count
+    assert len(waits) < count
 
 
 def test_a_deadlock_is_an_error() -> None:
