@@ -7,8 +7,9 @@ and prints a row for all of them: instructions that have a link, of those of bot
 whose instructions both carry ``op_name``; those that agree in it, up to the names of calls around
 them; and of the others, those of merged instructions.  An instruction was merged into another one
 if the program before has an instruction with the ``op_name`` of the link's end and the same value:
-the compiler keeps one of both names, as it removes common subexpressions.  ``--list`` prints the
-rest.
+the compiler keeps one of both names, as it removes common subexpressions.  The rest is counted by
+whether both ends have proved-equal values, as a copy has that is named after another instruction;
+``--list`` prints it.
 """
 
 from __future__ import annotations
@@ -43,9 +44,12 @@ def counts_of(before: Module, after: Module, name: str, is_listed: bool) -> Coun
         counts["both"] += 1
         if agree(ours, theirs):
             counts["agree"] += 1
-        elif any(agree(names.get(twin, ()), theirs) for twin in equal.get(link.after, ())):
+            continue
+        if any(agree(names.get(twin, ()), theirs) for twin in equal.get(link.after, ())):
             counts["merged"] += 1
-        elif is_listed:
+            continue
+        counts["equal" if link.how == "value" else "other"] += 1
+        if is_listed:
             print(
                 f"{name}: {link}: {link.before.opcode} {ours[0]} | {link.after.opcode} {theirs[0]}"
             )
@@ -63,7 +67,8 @@ def main() -> None:
         name = path.name.removesuffix(".pre.hlo")
         before, after = (hlo.load(path.with_name(f"{name}.{word}.hlo")) for word in ("pre", "opt"))
         total += counts_of(before, after, name, options.list)
-    cells = [["linked", "op_name on both", "agree", "merged", "agree or merged"]]
+    columns = ("linked", "op_name on both", "agree", "merged", "agree or merged")
+    cells = [[*columns, "other, equal values", "other"]]
     right = total["agree"] + total["merged"]
     cells.append(
         [
@@ -72,6 +77,8 @@ def main() -> None:
             f"{total['agree']:,} ({total['agree'] / total['both']:.1%})",
             f"{total['merged']:,}",
             f"{right / total['both']:.1%}",
+            str(total["equal"]),
+            str(total["other"]),
         ]
     )
     print(*align_columns(cells), sep="\n")
