@@ -53,7 +53,19 @@ def branch_edges(
         for edge in edges:
             is_known = is_data or not edge.operand
             yield edge if is_known else edge.over_approximate(why_any_branch(conditional))
-        return
+    else:
+        yield from _by_values(conditional, op, edges, values, backward)
+
+
+def _by_values(
+    conditional: Instruction,
+    op: Conditional,
+    edges: Iterable[AccessEdge],
+    values: ValueMaps,
+    backward: bool,
+) -> Iterator[AccessEdge]:
+    """Yield edges, restricted to where their branches are executed, given values of the index."""
+    branches = range(len(conditional.operands) - 1)
     executed = [
         _executed_maps(conditional, values, op.selecting(number, len(branches)))
         for number in branches

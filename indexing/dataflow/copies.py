@@ -27,7 +27,7 @@ def origin_of_copy(array: ArrayRef) -> ArrayRef:
     ...   y = f32[2] copy(x)
     ...   ROOT t = (f32[2]) tuple(y)
     ... }''').entry.root
-    >>> forwarded_from(ArrayRef(root, (0,)))
+    >>> origin_of_copy(ArrayRef(root, (0,)))
     ArrayRef(instruction=<parameter 'p' of 'e'>, path=(0,), calls=())
     """
     steps = 0

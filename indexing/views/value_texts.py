@@ -19,7 +19,7 @@ from typing import Final
 
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape, leaf_shape
-from indexing.dataflow.copies import forwarded_from
+from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.values import named_values
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
@@ -46,7 +46,7 @@ def value_text(variable: RuntimeVariable) -> str | None:
     array = variable.array
     if not isinstance(array, ArrayRef) or array.loops or array.instruction.opcode == "parameter":
         return None
-    if forwarded_from(array).path:  # a leaf of a parameter
+    if origin_of_copy(array).path:  # a leaf of a parameter
         return None
     pieces = named_values(array)
     if pieces is None or not 0 < len(pieces) <= MAX_CASES:

@@ -90,23 +90,27 @@ class Border(KnownReads):
     def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
         shape, array = instruction.shape, instruction.operands[operand].shape
         results = len(shape.elements) if isinstance(shape, TupleShape) else 1
-        out = leaf_shape(shape, output)
         if results != len(instruction.operands) or len(output) > 1:
             return None
         if operand != (output[0] if output else 0):
             return ()
+        out = leaf_shape(shape, output)
         if not isinstance(out, Shape) or not isinstance(array, Shape) or out.rank != array.rank:
             return None
+        return (self._map(instruction, operand, out, array),)
+
+    def _map(self, instruction: Instruction, operand: int, out: Shape, array: Shape) -> IndexingMap:
+        """Return the map between two forms of one array."""
         whole, part = (out, array) if self.gathers else (array, out)
         if not _is_divided(border_sharding(instruction, operand), whole, part):
-            return (self._any_part(out, array),)
+            return self._any_part(out, array)
         d, s = dims(out), ranges(*[n // m for n, m in zip(whole.dims, part.dims, strict=True)])
         sizes = part.dims
         if self.gathers:
-            return (IndexingMap.of(d, [i % n for i, n in zip(d, sizes, strict=True)]),)
+            return IndexingMap.of(d, [i % n for i, n in zip(d, sizes, strict=True)])
         place = [i + k * n for i, k, n in zip(d, s, sizes, strict=True)]
         is_whole = whole.dims == part.dims
-        return (IndexingMap.of(d, place, ranges=s, grade="exact" if is_whole else "may"),)
+        return IndexingMap.of(d, place, ranges=s, grade="exact" if is_whole else "may")
 
     def _any_part(self, out: Shape, array: Shape) -> IndexingMap:
         """The map between two forms of one array, of which any part is in any place."""
