@@ -53,7 +53,7 @@ def evaluate_array(array: ArrayRef) -> np.ndarray[Any, Any] | None:
     ...   c = u8[4] constant({ 253, 253, 253, 253 })
     ...   ROOT s = u8[4] add(i, c)
     ... }''').entry.root
-    >>> evaluated(ArrayRef(root))
+    >>> evaluate_array(ArrayRef(root))
     array([253, 254, 255,   0], dtype=uint8)
     """
     module = array.instruction.module

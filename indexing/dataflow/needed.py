@@ -16,7 +16,7 @@ def dependencies_of(roots: Iterable[Instruction]) -> list[Instruction]:
     ...   unused = f32[2] negate(p)
     ...   ROOT r = f32[2] reverse(p), dimensions={0}
     ... }''').entry
-    >>> [instruction.name for instruction in needed_by([entry.root])]
+    >>> [instruction.name for instruction in dependencies_of([entry.root])]
     ['p', 'r']
     """
     needed = dict.fromkeys(roots)

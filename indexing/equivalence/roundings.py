@@ -38,7 +38,8 @@ WidePairing = Callable[[Module, Module], Runs | None]
 def widen_floats(module: Module) -> Module | None:
     """Return a module with f64 in place of narrower floats; None if it has no such form.
 
-    >>> wide = widened(parse("ENTRY e { p = bf16[2] parameter(0)  ROOT c = f32[2] convert(p) }"))
+    >>> narrow = "ENTRY e { p = bf16[2] parameter(0)  ROOT c = f32[2] convert(p) }"
+    >>> wide = widen_floats(parse(narrow))
     >>> print(wide.entry.root)
     %c = f64[2] convert(%p)
     """

@@ -127,7 +127,7 @@ def group_cases(cases: Iterator[TriagedCase] | Sequence[TriagedCase]) -> tuple[T
     """Return cases grouped by class and cause, the largest group of a class first.
 
     >>> cases = [TriagedCase(n, "rounding", "pass `a`", "", "", k) for n, k in (("x", 5), ("y", 2))]
-    >>> [[case.name for case in group.cases] for group in grouped(cases)]
+    >>> [[case.name for case in group.cases] for group in group_cases(cases)]
     [['y', 'x']]
     """
     by_cause: dict[tuple[TriageClass, str], list[TriagedCase]] = {}

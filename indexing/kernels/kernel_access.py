@@ -328,7 +328,7 @@ def _substitute(guards: Guards, swap: Substitution) -> Guards:
 def _unroll(loops: tuple[Variable, ...], bits: int) -> tuple[tuple[Variable, ...], Substitution]:
     """Return the loops with the innermost one split, so that its last part may be a vector.
 
-    >>> loops, swap = _unrolled((Variable("i0", 0, 19),), 32)
+    >>> loops, swap = _unroll((Variable("i0", 0, 19),), 32)
     >>> [(v.name, v.size) for v in loops], str(swap(Variable("i0", 0, 19).as_expr()))
     ([('i0', 5), ('unroll_id', 4)], 'i0 * 4 + unroll_id')
     """

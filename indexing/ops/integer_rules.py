@@ -32,7 +32,7 @@ MAX_CASES: Final = 9
 def wrap_integer(value: int, element_type: str) -> int:
     """Return the integer of a type that is equal to `value` modulo ``2^bits``.
 
-    >>> wrapped(200, "s8"), wrapped(-1, "u4"), wrapped(7, "s32")
+    >>> wrap_integer(200, "s8"), wrap_integer(-1, "u4"), wrap_integer(7, "s32")
     (-56, 15, 7)
     """
     limits = range_of(element_type)

@@ -133,7 +133,7 @@ def combine_cases(rule: IntegerRule, operands: Sequence[Cases]) -> Cases | Unkno
 
     >>> from simplifier.linear import constant, variable
     >>> d = [(variable("d0", -3, 3), ())]
-    >>> for value, where in combined(integer_rules.quotient, [d, [(constant(2), ())]]):
+    >>> for value, where in combine_cases(integer_rules.quotient, [d, [(constant(2), ())]]):
     ...     print(value, *where)
     -((-d0) floordiv 2) d0 in [-3, -1]
     d0 floordiv 2 d0 in [0, 3]
@@ -160,7 +160,7 @@ def is_always(cases: Cases, candidate: Expr) -> bool:
 
     >>> from simplifier.linear import constant, variable
     >>> d = variable("d0", -3, 3)
-    >>> by_cases = combined(integer_rules.remainder, [[(d, ())], [(constant(2), ())]])
+    >>> by_cases = combine_cases(integer_rules.remainder, [[(d, ())], [(constant(2), ())]])
     >>> is_always(by_cases, d % 2)  # the remainder has the sign of the dividend
     False
     """
@@ -184,7 +184,7 @@ def join_cases(cases: Cases) -> Expr:
     >>> from simplifier.linear import variable
     >>> i, j = variable("i", 0, 4), variable("j", 0, 3)
     >>> snake = [(j, (Constraint(i % 2, 0, 0),)), (3 - j, (Constraint(i % 2, 1, 1),))]
-    >>> value = joined(snake)
+    >>> value = join_cases(snake)
     >>> [value.value({i.as_variable: 1, j.as_variable: k}) for k in range(4)]
     [3, 2, 1, 0]
     """

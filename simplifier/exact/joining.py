@@ -46,7 +46,7 @@ def join_relations(
     >>> d0 = Variable("d0", 0, 7)
     >>> parity = [Constraint(d0 % 2, k, k) for k in (0, 1)]
     >>> halves = [Relation((d0,), (), ((d0 - k) // 2 + k,), (c,)) for k, c in enumerate(parity)]
-    >>> one, = joined(tuple(halves), 1)
+    >>> one, = join_relations(tuple(halves), 1)
     >>> print(*one.results)
     (d0 + 1) floordiv 2
     """

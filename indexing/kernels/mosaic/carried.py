@@ -86,7 +86,7 @@ def _place_box(box: Box, start: Substitution) -> Box:
 def earlier_steps(grid: Sequence[Variable], first: int) -> IndexingMap:
     """Return the map from a step to those whose values it may have.
 
-    >>> print(carried_from([Variable("d0", 0, 3), Variable("d1", 0, 4)], 1))
+    >>> print(earlier_steps([Variable("d0", 0, 3), Variable("d1", 0, 4)], 1))
     (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [0, 4], d1 - s0 in [0, 4]
     """
     free = [v.renamed(f"s{k}") for k, v in enumerate(grid[first:])]

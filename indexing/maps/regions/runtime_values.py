@@ -22,7 +22,7 @@ def name_apart(variables: Iterable[RuntimeVariable]) -> tuple[RuntimeVariable, .
 
     >>> pieces = [("i", 1, 4), ("i", 0, 3), ("j", 0, 4)]
     >>> starts = [RuntimeVariable(Variable("rt0", *own), array) for array, *own in pieces]
-    >>> [(v.name, v.source, v.variable.bounds) for v in named_apart(starts)]
+    >>> [(v.name, v.source, v.variable.bounds) for v in name_apart(starts)]
     [('rt0', 'i', (0, 4)), ('rt0_1', 'j', (0, 4))]
     """
     return name_together([tuple(variables)])[0]

@@ -112,10 +112,10 @@ def _is_of_fractions(instruction: Instruction) -> bool:
 def combine_forms(opcode: str, forms: Sequence[Form | None]) -> Form | None:
     """Return the form of a function of values, not all of them free; None if none is known.
 
-    >>> combined("subtract", ["free", "statistic"]), combined("exponential", ["shifted"])
+    >>> combine_forms("subtract", ["free", "statistic"]), combine_forms("exponential", ["shifted"])
     ('shifted', 'scaled')
-    >>> combined("maximum", ["free", "statistic"]), combined("subtract", ["scaled", "free"])
-    (None, None)
+    >>> combine_forms("maximum", ["free", "statistic"])
+    >>> combine_forms("subtract", ["scaled", "free"])
     """
     kinds = set(forms)
     if len(forms) == 1:

@@ -87,9 +87,9 @@ def blocked_layout(
         warps: the number of warps of a block.
         order: the dimensions, the fastest first; by default, the last dimension.
 
-    >>> blocked((4, 128), 8, 2)
+    >>> blocked_layout((4, 128), 8, 2)
     BitLayout(shape=(4, 128), registers=(1, 2, 4), lanes=(8, 16, 32, 64, 128), warps=(256,))
-    >>> blocked((16,), 1, 1).lanes
+    >>> blocked_layout((16,), 1, 1).lanes
     (1, 2, 4, 8, 0)
     """
     dims = list(range(len(shape)))[::-1] if order is None else list(order)
@@ -130,7 +130,7 @@ def vector_of(shape: Sequence[int], bits: int, warps: int, run: int | None = Non
 def squeeze(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes of a tile without those of 1; one of them if there are no others.
 
-    >>> squeezed((1, 4, 128)), squeezed((1, 1))
+    >>> squeeze((1, 4, 128)), squeeze((1, 1))
     ((4, 128), (1,))
     """
     return tuple([n for n in shape if n != 1]) or (1,)

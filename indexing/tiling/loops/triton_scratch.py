@@ -64,9 +64,9 @@ def conversion_bytes(src: BitLayout, dst: BitLayout, bits: int, capability: int 
         bits: bits of an element.
         capability: that of the GPU, such as 90.
 
-    >>> from indexing.tiling.loops.triton_layouts import blocked
-    >>> row = blocked((1, 256), 1, 1).without(0)
-    >>> conversion_bytes(blocked((256,), 4, 1), row, 32)
+    >>> from indexing.tiling.loops.triton_layouts import blocked_layout
+    >>> row = blocked_layout((1, 256), 1, 1).without(0)
+    >>> conversion_bytes(blocked_layout((256,), 4, 1), row, 32)
     512
     """
     if src.warps == dst.warps:
@@ -95,8 +95,8 @@ def conversion_bytes(src: BitLayout, dst: BitLayout, bits: int, capability: int 
 def reduction_bytes(layout: BitLayout, dim: int, bits: int) -> int:
     """Return the bytes of shared memory of a reduction along a dimension.
 
-    >>> from indexing.tiling.loops.triton_layouts import blocked
-    >>> [reduction_bytes(blocked((rows, 64), 1, 2), 1, 32) for rows in (1, 4)]
+    >>> from indexing.tiling.loops.triton_layouts import blocked_layout
+    >>> [reduction_bytes(blocked_layout((rows, 64), 1, 2), 1, 32) for rows in (1, 4)]
     [8, 32]
     """
     own = layout.bits_of(dim)
