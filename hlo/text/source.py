@@ -64,6 +64,13 @@ class Source:
     def __repr__(self) -> str:
         return f"Source({self.filename!r}, {len(self.text)} characters)"
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the text, in hexadecimal digits."""
+        from hashlib import sha256  # loads OpenSSL, which most commands do not need
+
+        return sha256(self.text.encode()).hexdigest()
+
     def span(self, start: int, end: int | None = None) -> Span:
         """Return the span of the offsets ``[start, end)``; one character long without `end`."""
         return Span(self, start, start + 1 if end is None else end)

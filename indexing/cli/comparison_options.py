@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from indexing.cli.options import gather_options, with_options
+from indexing.cli.options import gather_options, jobs_option, with_options
+from indexing.cli.parsed_text import ParsedText
 from indexing.cli.paths import InputPath
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
+    from indexing.cli.reporter import Reporter
+    from indexing.equivalence.shares import OutputDivision
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,3 +103,72 @@ def comparison_options(command: F) -> F:
         ),
     ]
     return with_options(gather_options("shown", lambda: ComparisonOptions)(command), options)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """The time and the processes of a comparison.
+
+    Attributes:
+        time_limit: in seconds; None without a limit.
+        jobs: the maximum number of processes.
+    """
+
+    time_limit: float | None
+    jobs: int
+
+    def division(
+        self, reporter: Reporter, before: Module, after: Module, parameters: Mapping[int, int]
+    ) -> OutputDivision | None:
+        """Return the division of the outputs among processes.
+
+        Args:
+            parameters: as of `equivalent`.
+        Returns:
+            None for one process, or if other processes cannot read the files.
+        """
+        files = before.filename, after.filename
+        if self.jobs == 1 or not all(map(os.path.isfile, files)):
+            return None
+        from indexing.cli.loading import load_only
+        from indexing.cli.workers import results
+        from indexing.equivalence.shares import OutputDivision
+
+        limits = reporter.max_bytes, reporter.uses_cache
+        loads = partial(load_only, files[0], *limits), partial(load_only, files[1], *limits)
+        workers = partial(results, jobs=self.jobs)
+        return OutputDivision(before, after, parameters, self.jobs, workers, loads)
+
+
+class Seconds(ParsedText):
+    """A time, such as ``60s``, ``1.5min`` or ``500ms``.
+
+    >>> Seconds().convert("2min", None, None)
+    120.0
+    """
+
+    name = "time"
+
+    def parse(self, text: str) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(ms|s|min|h|)", text.strip(), re.ASCII)
+        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+        if not 0 < seconds < 1e6:
+            raise ValueError(f"{text!r} is no time such as 60s or 2min")
+        return seconds
+
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def work_options(command: F) -> F:
+    """The options of `WorkOptions`, whose value is the argument `work`."""
+    options = [
+        click.option(
+            "--time-limit",
+            metavar="TIME",
+            type=Seconds(),
+            help="End the comparison after TIME, such as 60s or 2min: it is then undecided",
+        ),
+        jobs_option,
+    ]
+    return with_options(gather_options("work", lambda: WorkOptions)(command), options)

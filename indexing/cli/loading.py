@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -79,6 +80,18 @@ def load_lazily(
     place = stored if isinstance(stored, Path) else file
     version = None if isinstance(stored, bytes) else _version(place)
     return _load_version(file, version, max_bytes, stored, uses_cache)
+
+
+def load_only(file: str, max_bytes: int | None, uses_cache: bool) -> Module:
+    """Return the only module of a file that the command has read, in a worker process.
+
+    Raises:
+        HloError: as `load`.
+        OSError: as `load`.
+    """
+    import_module("indexing.ops")  # registers the ops
+    (module,) = load_lazily(file, max_bytes, None, uses_cache)
+    return module
 
 
 @lru_cache(maxsize=1)

@@ -63,7 +63,8 @@ def results(
 ) -> Generator[Result | WorkerDeath]:
     """Yield ``function(task)`` for each task, in order, computed by at most `jobs` processes.
 
-    If a worker dies, the result of its task is a `WorkerDeath`, and another worker takes its place.
+    The workers start with this call, and answer while this process does other work.  If a worker
+    dies, the result of its task is a `WorkerDeath`, and another worker takes its place.
     Workers pause when they are `AHEAD` tasks each ahead of the result that is awaited, so that few
     results are in memory.  Closing the iterator kills all workers.
 
@@ -76,19 +77,35 @@ def results(
     >>> list(results(abs, [-3, 4], jobs=2))
     [3, 4]
     """
+    started = _start(function, tasks, jobs, method)
+    next(started)
+    return started
+
+
+def _start(
+    function: Callable[[Task], Any], tasks: Sequence[Task], jobs: int, method: str | None
+) -> Generator[Any]:
+    """Start the workers and yield None; then yield the results."""
     context = get_context(method)
     _allow_files(FILES * min(jobs, len(tasks)))
     waiting = deque(enumerate(tasks))
-    done: dict[int, Result | WorkerDeath] = {}
+    done: dict[int, Any] = {}
     workers = [_Worker(context) for _ in range(min(jobs, len(tasks)))]
-    busy: dict[Future[Result], tuple[int, _Worker]] = {}
+    busy: dict[Future[Any], tuple[int, _Worker]] = {}
+
+    def give_tasks(number: int) -> None:
+        """Give a task to each idle worker while the result of a task is awaited."""
+        for worker in workers:
+            if worker.is_idle and waiting and waiting[0][0] < number + AHEAD * jobs:
+                position, task = waiting.popleft()
+                busy[worker.give(function, task)] = position, worker
+
     try:
+        give_tasks(0)
+        yield None
         for number in range(len(tasks)):
             while True:
-                for worker in workers:
-                    if worker.is_idle and waiting and waiting[0][0] < number + AHEAD * jobs:
-                        position, task = waiting.popleft()
-                        busy[worker.give(function, task)] = position, worker
+                give_tasks(number)
                 if number in done:
                     break
                 for future in wait(busy, return_when=FIRST_COMPLETED).done:

@@ -10,11 +10,10 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.compare import Facet, difference
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.shapes.shape import leaves
 from indexing.devices.devices import Devices
 from indexing.equivalence.counts import compare_counts
 from indexing.equivalence.effects import effect_difference
-from indexing.equivalence.pairing import OtherOutputs, Pair, Program, Side, pair_of, root_of
+from indexing.equivalence.pairing import OtherOutputs, Pair, Program, pair_of, root_of
 from indexing.equivalence.partitioned.levels import compare_partition
 from indexing.equivalence.partitioned.pairing import PartitionedPair, partitioned_pair
 from indexing.equivalence.reads import Comparison, compare_reads
@@ -25,7 +24,6 @@ from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Un
 from indexing.equivalence.witnesses import by_influence, by_rounding, by_values
 from indexing.execution import xla
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef
 
 NO_MEANING: Final[tuple[Facet, ...]] = (
     *("names", "order", "metadata", "hints", "control-predecessors"),
@@ -190,7 +188,7 @@ def _by_numbers(pair: Pair) -> Verdict:
 
 def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, int]) -> Verdict:
     numbers = {after: before for before, after in parameters.items()}
-    results = formulas.results(_outputs(pair.before), _outputs(pair.after), numbers)
+    results = formulas.results(pair.before.arrays, pair.after.arrays, numbers)
     laws: Counter[str] = Counter()
     for result in results:
         if isinstance(result, EqualFormulas):
@@ -253,9 +251,3 @@ def _by_weaker_reads(pair: Pair, equal: Container[int]) -> Verdict:
         limit = f"budget of {MAX_READS_WORK:,} outputs times instructions"
         return Undecided(f"not compared: {limit}")
     return _by_reads(pair, equal)
-
-
-def _outputs(side: Side) -> list[ArrayRef]:
-    """Return the output arrays of a program."""
-    paths = [path for path, _ in leaves(side.root.shape)]
-    return [ArrayRef(side.root, paths[number]) for number in side.outputs]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.shapes.shape import AnyShape, Shape
+from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import Path, array_leaves
+from indexing.maps.arrays import ArrayRef, Path, array_leaves
 
 Program: TypeAlias = Module | Computation | Instruction
 
@@ -39,6 +39,12 @@ class Side:
     def computation(self) -> Computation:
         """The computation of the root."""
         return self.root.computation
+
+    @property
+    def arrays(self) -> list[ArrayRef]:
+        """The output arrays."""
+        paths = [path for path, _ in leaves(self.root.shape)]
+        return [ArrayRef(self.root, paths[number]) for number in self.outputs]
 
 
 @dataclass(frozen=True, slots=True)

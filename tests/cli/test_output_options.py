@@ -92,6 +92,7 @@ LINES = [
     ("diff m.hlo other.hlo",                                   1),
     ("diff m.hlo other.hlo --format json",                     1),
     ("diff m.hlo opaque.hlo",                                  3),
+    ("diff m.hlo opaque.hlo --jobs 2",                         3),
     ("diff m.hlo opaque.hlo --format json",                    3),
     ("passes proved",                                          0),
     ("passes differs",                                         1),

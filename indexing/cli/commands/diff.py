@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -10,7 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.colours import paint_outcomes
-from indexing.cli.comparison_options import ComparisonOptions, comparison_options
+from indexing.cli.comparison_options import (
+    ComparisonOptions,
+    WorkOptions,
+    comparison_options,
+    work_options,
+)
 from indexing.cli.options import (
     exact_arithmetic_option,
     format_option,
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlo.modules.module import Module
+    from indexing.equivalence.shares import OutputDivision
     from indexing.equivalence.verdicts import Differs, Level, Verdict
     from indexing.memory.movement.traffic_values import Traffic
 
@@ -48,26 +53,6 @@ class ParameterNumbers(ParsedText):
                 raise ValueError(f"parameter {before} of A is given twice")
             numbers[int(before)] = int(after)
         return numbers
-
-
-class Seconds(ParsedText):
-    """A time, such as ``60s``, ``1.5min`` or ``500ms``.
-
-    >>> Seconds().convert("2min", None, None)
-    120.0
-    """
-
-    name = "time"
-
-    def parse(self, text: str) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(ms|s|min|h|)", text.strip(), re.ASCII)
-        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-        if not 0 < seconds < 1e6:
-            raise ValueError(f"{text!r} is no time such as 60s or 2min")
-        return seconds
-
-
-_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @click.command("diff")
@@ -100,12 +85,7 @@ _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
     is_flag=True,
     help="At level reads, exit with status 0 also if B reads fewer elements",
 )
-@click.option(
-    "--time-limit",
-    metavar="TIME",
-    type=Seconds(),
-    help="End the comparison after TIME, such as 60s or 2min: it is then undecided",
-)
+@work_options
 @comparison_options
 @click.option(
     "--save-inputs",
@@ -125,7 +105,7 @@ def command(
     exact_arithmetic: bool,
     bitwise: bool,
     allow_fewer: bool,
-    time_limit: float | None,
+    work: WorkOptions,
     shown: ComparisonOptions,
     save_inputs: str | None,
     notation: str,
@@ -163,6 +143,11 @@ def command(
     neighbours. --cost compares two compilations of one program, such as by two versions of XLA:
     executed instructions that correspond are one group.
 
+    --jobs divides the outputs at level values, if the modules have 1,000 instructions and outputs
+    that do not need the same ones; each process computes what its outputs need. The first process
+    compares the other outputs as well if one of them is not proved equal, or if its proof needs a
+    definition or a limit that all outputs share; the work of the other processes is then lost.
+
     \b
     Examples:
       hlo-indexing diff before.hlo after.hlo
@@ -180,9 +165,10 @@ def command(
         return
     verdicts: list[Verdict] = []
     with ending_on_signals(), reporter.reporting(f"{before}, {after}"):
-        verdicts.append(
-            _compare(first, second, level, parameters or {}, exact_arithmetic, time_limit)
-        )
+        numbers = parameters or {}
+        divide = work.division(reporter, first, second, numbers)
+        options = level, numbers, exact_arithmetic, work.time_limit, divide
+        verdicts.append(_compare(first, second, *options))
     if not verdicts:
         return
     (verdict,) = verdicts
@@ -213,13 +199,14 @@ def _compare(
     parameters: dict[int, int],
     exact_arithmetic: bool,
     time_limit: float | None,
+    divide: OutputDivision | None,
 ) -> Verdict:
     """Return the verdict of a comparison, which a limit on its time may end."""
     from indexing.equivalence.compare import compare_programs
     from indexing.equivalence.values.engine import ValueComparison
     from indexing.equivalence.verdicts import Undecided
 
-    formulas = ValueComparison(exact_arithmetic=exact_arithmetic)
+    formulas = ValueComparison(exact_arithmetic=exact_arithmetic, divide=divide)
     try:
         with time_limited(time_limit):
             return compare_programs(before, after, level, formulas, parameters)

@@ -13,7 +13,7 @@ import click
 from indexing.cli.commands.bytes import PeakText
 from indexing.cli.dump_folder import listed_modules, note_kernels
 from indexing.cli.integers import IntegerRange
-from indexing.cli.loading import load_lazily
+from indexing.cli.loading import load_only
 from indexing.cli.options import (
     files_argument,
     jobs_option,
@@ -137,16 +137,9 @@ def _workers(reporter: Reporter, files: Sequence[str], jobs: int) -> DetailWorke
     from indexing.views.report_page.detail_parts import DetailWorkers
 
     def load(module: Module) -> Callable[[], Module]:
-        return partial(_load_module, module.filename, reporter.max_bytes, reporter.uses_cache)
+        return partial(load_only, module.filename, reporter.max_bytes, reporter.uses_cache)
 
     return DetailWorkers(jobs, partial(results, jobs=jobs), load)
-
-
-def _load_module(file: str, max_bytes: int | None, uses_cache: bool) -> Module:
-    """Return the module of a file, in a worker process."""
-    import_module("indexing.ops")  # registers the ops
-    (module,) = load_lazily(file, max_bytes, None, uses_cache)
-    return module
 
 
 def _write_json(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.needed import dependencies_of
@@ -32,6 +33,9 @@ from indexing.equivalence.values.results import (
 )
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import ArrayRef, Path, array_leaves
+
+OutputPairs: TypeAlias = Sequence[tuple[NumberedArray, NumberedArray]]
+"""The outputs of two programs, before and after."""
 
 
 def compare_values(
@@ -76,6 +80,7 @@ class SharedFormulas:
         self.matching = Matching(self.elements.algebra)
         self.arguments: dict[tuple[int, Path], Formula] = {}
         self.frame = Frame(self.arguments)
+        self.has_proof = False
 
     def equal(self, before: NumberedArray, after: NumberedArray, arguments: Arguments) -> bool:
         """Return True if the formulas of two arrays are proved equal.
@@ -93,7 +98,9 @@ class SharedFormulas:
             bodies = [self.elements.body(array, self.frame) for array in (before, after)]
         except NoFormula:
             return False
-        return self.matching.equal(*bodies)
+        is_equal = self.matching.equal(*bodies)
+        self.has_proof |= is_equal
+        return is_equal
 
 
 class ValueComparison:
@@ -109,6 +116,7 @@ class ValueComparison:
         roundings: what is done with roundings to a narrower type: they are kept, so that only the
             program before may round more; in addition, added to the factors of products of default
             precision; or dropped in both programs.  None: what proves most outputs.
+        divide: compares the first outputs, or all, with the help of other processes.
     """
 
     def __init__(
@@ -117,7 +125,9 @@ class ValueComparison:
         exact_arithmetic: bool = False,
         expands: bool = False,
         roundings: Roundings | None = None,
+        divide: Callable[[ValueComparison, OutputPairs], None] | None = None,
     ) -> None:
+        self.divide = divide
         self.exact_arithmetic, self.expands, self.roundings = exact_arithmetic, expands, roundings
         self.done: list[ValueResult] = []
         """The comparisons of the outputs of the last programs so far."""
@@ -208,7 +218,7 @@ class ValueComparison:
         """Return the comparison of each output, without definitions of ops."""
         is_fresh = not self._programs
         results = self._results(before, after, parameters or {})
-        if not is_fresh and not all(map(_is_independent, results)):
+        if not is_fresh and not all(map(is_independent, results)):
             self._forget()
             results = self._results(before, after, parameters or {})
         return results
@@ -255,9 +265,16 @@ class ValueComparison:
         self._modules = _module_of(before), _module_of(after)
         self.elements.after = self._modules[1] if self.expands else None
         self.done = []
-        for mine, other in zip(ours, theirs, strict=True):
-            self.done.append(self._compare_arrays(mine, other))
+        pairs = list(zip(ours, theirs, strict=True))
+        if self.divide is not None:
+            self.divide(self, pairs)
+        self.compare_until(len(pairs), pairs)
         return self.done
+
+    def compare_until(self, stop: int, pairs: OutputPairs) -> None:
+        """Compare further outputs, up to number `stop`."""
+        for before, after in pairs[len(self.done) : stop]:
+            self.done.append(self._compare_arrays(before, after))
 
     def _number_program(
         self, program: Computation | Sequence[ArrayRef], parameters: Mapping[int, int]
@@ -356,7 +373,7 @@ def _has_definitions(*programs: Computation | Sequence[ArrayRef]) -> bool:
     return any(map(has_definitions, roots))
 
 
-def _is_independent(result: ValueResult) -> bool:
+def is_independent(result: ValueResult) -> bool:
     """Return True if a result is the same whatever was compared before."""
     return isinstance(result, EqualFormulas) and ROUNDED_ONCE not in result.laws
 

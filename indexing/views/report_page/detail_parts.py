@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -71,7 +70,7 @@ def module_details(
     tiled = frozenset([k for k, each in enumerate(instructions) if each in details.tiled])
     count = min(PARTS * workers.jobs, len(instructions))
     bounds = [k * len(instructions) // count for k in range(count + 1)] if count else [0]
-    load, digest = workers.load(module), _digest(module)
+    load, digest = workers.load(module), module.source.digest
     parts = [
         DetailPart(load, digest, tiled, details.is_mapped, start, stop)
         for start, stop in pairwise(bounds)
@@ -102,8 +101,4 @@ def part_details(part: DetailPart) -> ModuleDetails | None:
 def _details(module: Module, tiled: frozenset[int], is_mapped: bool) -> tuple[Details, str]:
     instructions = list(numbers_of(module))
     chosen = frozenset([each for k, each in enumerate(instructions) if k in tiled])
-    return Details(chosen, is_mapped), _digest(module)
-
-
-def _digest(module: Module) -> str:
-    return sha256(module.source.text.encode()).hexdigest()
+    return Details(chosen, is_mapped), module.source.digest

@@ -92,7 +92,11 @@ Leaves: TypeAlias = Mapping[Path, NumberedArray]
 
 
 class Numbering(ProgramArrays[NumberedArray]):
-    """Value numbers of the arrays of several programs."""
+    """Value numbers of the arrays of several programs.
+
+    Attributes:
+        instructions: the number of instructions so far, calls inlined.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +105,7 @@ class Numbering(ProgramArrays[NumberedArray]):
         self._instructions_of: dict[tuple[Module, int], Instruction] = {}
         self._effects: dict[tuple[int, Hashable], int] = {}
         self._count = 0
-        self._instructions = 0
+        self.instructions = 0
 
     def outputs(self, computation: Computation) -> list[NumberedArray]:
         """Return the leaves of a computation's result."""
@@ -129,8 +133,8 @@ class Numbering(ProgramArrays[NumberedArray]):
 
     def enter(self, computation: Computation, values: Mapping[Instruction, Leaves]) -> None:
         """Count the instructions of a computation, and compare the types of its arguments."""
-        self._instructions += len(computation)
-        if self._instructions > MAX_INLINED:
+        self.instructions += len(computation)
+        if self.instructions > MAX_INLINED:
             reason = f"budget: more than {MAX_INLINED} instructions, calls inlined"
             raise NoFormula(Unknown(reason, computation.root))
         for parameter, value in values.items():

@@ -97,17 +97,23 @@ class Matching:
         drops_roundings: the terms after may lack a rounding to a narrower type and back.
         is_quick: terms that reach other symbols or variables are taken for unequal.  That ends most
             comparisons of unequal terms at once, and proves nearly as much.
+        compared: the comparisons so far, by the numbers of both terms.
+        is_limited: a result depends on a limit, or on which constants were computed so far.
+        case_count: the number of pairs of terms that were compared in cases, up to `MAX_CASES`.
+        has_case_proof: two terms were proved equal by cases.
     """
 
     algebra: FormulaAlgebra
     allows_rounding: bool = False
     drops_roundings: bool = False
     is_quick: bool = False
-    _compared: dict[Key, TermComparison] = field(default_factory=dict)
+    compared: dict[Key, TermComparison] = field(default_factory=dict)
+    is_limited: bool = False
+    case_count: int = 0
+    has_case_proof: bool = False
     _combiners: dict[int, str] = field(default_factory=dict)
     _nested: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    _case_count: int = 0
     _used: set[tuple[str, Key]] = field(default_factory=set)
     _set_folds: SetFolds = field(init=False)
 
@@ -142,13 +148,14 @@ class Matching:
 
     def _comparison(self, before: Formula, after: Formula) -> TermComparison:
         key = before.number, after.number
-        known = self._compared.get(key)
+        known = self.compared.get(key)
         if known is None:
             if self.is_quick and self._reach_others(before, after):
                 return TermComparison("function")
-            if len(self._compared) >= MAX_COMPARED or self._nested >= MAX_NESTED:
+            if len(self.compared) >= MAX_COMPARED or self._nested >= MAX_NESTED:
+                self.is_limited = True
                 return TermComparison("budget")
-            known = self._compared[key] = TermComparison("function")  # counts against the limit
+            known = self.compared[key] = TermComparison("function")  # counts against the limit
             self._nested += 1
             if self._nested % MAX_RECURSION == 0:
                 self._compare_inside(before, after)
@@ -158,7 +165,7 @@ class Matching:
             if not known.is_equal and self.drops_roundings:
                 known = self._without_rounding(before, after) or known
             self._nested -= 1
-            self._compared[key] = known
+            self.compared[key] = known
         return known
 
     def _reach_others(self, before: Formula, after: Formula) -> bool:
@@ -173,7 +180,7 @@ class Matching:
         while pending:
             one, other = pending.pop()
             key = one.number, other.number
-            if key not in ordered and key not in self._compared:
+            if key not in ordered and key not in self.compared:
                 ordered[key] = one, other
                 pending += facing(one, other)
         for _, (one, other) in sorted(ordered.items(), key=lambda item: sum(item[0])):
@@ -214,7 +221,7 @@ class Matching:
         """Compare terms in each case of their choices; None if they are not proved equal."""
         if before.type != after.type or first_choice(before) is first_choice(after) is None:
             return None
-        limit = MAX_CASES - self._case_count
+        limit = MAX_CASES - self.case_count
         cases = CaseMatching(
             self.algebra,
             self._proves,
@@ -225,7 +232,8 @@ class Matching:
         outer, self._used = self._used, set()
         notes = len(self.algebra.uses)
         is_equal = limit > 0 and cases.equal(before, after)
-        self._case_count += cases.steps
+        self.has_case_proof |= is_equal
+        self.case_count += cases.steps
         names = set(self.algebra.uses[notes:])
         del self.algebra.uses[notes:]
         uses = self._used | {(name, (before.number, after.number)) for name in names}
@@ -260,11 +268,12 @@ class Matching:
         """Return True for float constants that differ by rounding only, if that is accepted."""
         if not self.allows_rounding or not is_float(before.type):
             return False
-        if not {before, after} & self.algebra.computed:
-            return False
         ours, theirs = float(before.value), float(after.value)
         spacing = 2.0 ** (1 - MANTISSA.get(before.type, 1))
-        return abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs))
+        is_near = abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs))
+        is_computed = bool({before, after} & self.algebra.computed)
+        self.is_limited |= is_near and not is_computed
+        return is_near and is_computed
 
     def _arrays(self, before: Formula, after: Formula) -> TermComparison:
         """Compare two closed arrays."""
