@@ -97,6 +97,28 @@ def test_constants_that_laws_computed_for_other_programs_are_no_rounding() -> No
     assert not any(shared.results(scaled, near))
 
 
+def test_constants_that_laws_computed_for_another_output_are_no_rounding() -> None:
+    text = """ENTRY e { p = f32[6] parameter(0)  q = f32[6] parameter(1)
+      three = f32[] constant(3)  threes = f32[6] broadcast(three), dimensions={}
+      third = f32[] constant(0.333333343)  thirds = f32[6] broadcast(third), dimensions={}
+      c = f32[] constant(%s)  b = f32[6] broadcast(c), dimensions={}
+      o1 = f32[6] %s  o2 = f32[6] multiply(q, b)  ROOT t = (f32[6], f32[6]) tuple(o1, o2) }"""
+    before = hlo.parse(text % ("0.333333343", "divide(p, threes)")).entry
+    after = hlo.parse(text % ("0.333333373", "multiply(p, thirds)")).entry
+    first, second = ValueComparison().results(before, after)
+    assert first
+    assert not second
+
+
+def test_infinite_constants_of_opposite_signs_are_no_rounding() -> None:
+    text = """ENTRY e { p = f32[6] parameter(0)
+      c = f32[] constant(%s)  b = f32[6] broadcast(c), dimensions={}
+      d = f32[] constant(%s)  e = f32[6] broadcast(d), dimensions={}
+      m = f32[6] multiply(p, b)  ROOT r = f32[6] multiply(m, e) }"""
+    before, after = [hlo.parse(text % each).entry for each in (("1e38", "1e38"), ("-1e38", "1e38"))]
+    assert not any(ValueComparison().results(before, after))
+
+
 def laws_of(result: ValueResult) -> dict[str, int] | None:
     return dict(result.laws) if isinstance(result, EqualFormulas) else None
 

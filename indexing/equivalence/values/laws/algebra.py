@@ -61,6 +61,7 @@ class FormulaAlgebra:
         laws: the laws to apply, by opcode, in this order.
         reassociates: sums and products of floats may be reordered.
         computed: constants that laws of the reals computed, with other roundings than the program.
+        written: constants of the programs.
         uses: the names of the laws used since the list was emptied that are not exact.
     """
 
@@ -77,6 +78,7 @@ class FormulaAlgebra:
         self.laws = laws
         self.uses: list[str] = []
         self.computed: set[Formula] = set()
+        self.written: set[Formula] = set()
 
     def note(self, names: Iterable[str]) -> None:
         """Record uses of laws that are not exact."""
@@ -230,12 +232,18 @@ class FormulaAlgebra:
             values, dims = entries(array), array.dims
             at = tuple([e.constant for e in index])
             if all(0 <= i < size for i, size in zip(at, dims, strict=True)):
-                return self.table.constant(values[at], array.type)
+                return self._written_constant(values[at], array.type)
         if array.kind == "table":
             inner = self._entry_of_entry(array, index[0])
             if inner is not None:
                 return inner
         return self.table.read(array, index)
+
+    def _written_constant(self, value: Any, element_type: str) -> Formula:
+        """Return a constant of a program, whose rounding is not that of a law."""
+        term = self.table.constant(value, element_type)
+        self.written.add(term)
+        return term
 
     def _entry_of_entry(self, array: Formula, index: Expr) -> Formula | None:
         """Return the entry of a table whose place is an entry of a table."""
@@ -263,10 +271,10 @@ class FormulaAlgebra:
         rows = np.frombuffer(flat.tobytes(), np.uint8).reshape(len(flat), -1)  # 0 is not -0
         steps = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
         if not len(steps):
-            return self.table.constant(flat[0], element_type)
+            return self._written_constant(flat[0], element_type)
         position = as_expr(number_of(index, values.shape))
         if len(steps) == 1 and values.ndim == 1:
-            pair = [self.table.constant(flat[k], element_type) for k in (0, -1)]
+            pair = [self._written_constant(flat[k], element_type) for k in (0, -1)]
             return self.choose(position, [(int(steps[0]), pair[0]), (len(flat) - 1, pair[1])])
         table = self.table.array("table", (element_type, flat.shape, flat.tobytes()),
                                  element_type, flat.shape)  # fmt: skip

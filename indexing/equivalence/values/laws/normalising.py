@@ -36,6 +36,7 @@ class RealAlgebra(FormulaAlgebra):
         exact_laws = [law for law in TABLE if law.grade == "exact"]
         super().__init__(exact.table, exact.functions, by_opcode((*others, *exact_laws)))
         self.reassociates = not exact_arithmetic
+        self.written = exact.written
 
 
 class Normalising(Renaming):

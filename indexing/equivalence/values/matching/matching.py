@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import isfinite
 from typing import Final, Literal, TypeAlias
 
 from indexing.equivalence.values.folds.fold_unions import combiner_of, equal_unions
@@ -270,8 +271,13 @@ class Matching:
             return False
         ours, theirs = float(before.value), float(after.value)
         spacing = 2.0 ** (1 - MANTISSA.get(before.type, 1))
-        is_near = abs(ours - theirs) <= MAX_ROUNDED * spacing * min(abs(ours), abs(theirs))
-        is_computed = bool({before, after} & self.algebra.computed)
+        is_near = isfinite(ours - theirs) and abs(ours - theirs) <= MAX_ROUNDED * spacing * min(
+            abs(ours), abs(theirs)
+        )
+        is_computed = any(
+            term in self.algebra.computed and term not in self.algebra.written
+            for term in (before, after)
+        )
         self.is_limited |= is_near and not is_computed
         return is_near and is_computed
 
