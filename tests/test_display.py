@@ -150,10 +150,12 @@ def test_data_frames_have_a_row_for_each_map() -> None:
 
 def test_data_frames_have_the_reasons_of_may_maps() -> None:
     pytest.importorskip("pandas", reason="needs the extra notebook")
-    update = instruction_of("f32[5] dynamic-update-slice(f32[5] p, f32[2] u, s32[] i)")
+    update = instruction_of(
+        "f32[5,5] dynamic-update-slice(f32[5,5] p, f32[2,2] u, s32[] i, s32[] j)"
+    )
     reasons = indexing.output_to_input(update).to_dataframe()["reasons"]
     assert reasons[0].startswith("dynamic-update-slice `out`: elements that the update replaces")
-    assert reasons.isna().tolist() == [False, True, True]
+    assert reasons.isna().tolist() == [False, True, True, True]
 
 
 def test_without_pandas_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,11 @@ CONDITIONAL = """
 left { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }
 right { x = f32[4] parameter(0)  ROOT z = f32[4] reverse(x), dimensions={0} }
 ENTRY e {
-  which = pred[] parameter(0)
+  n = s32[] parameter(0)
   p = f32[4] parameter(1)
-  ROOT c = f32[4] conditional(which, p, p), true_computation=left, false_computation=right
+  two = s32[] constant(2)
+  which = s32[] and(n, two)
+  ROOT c = f32[4] conditional(which, p, p), branch_computations={left, right}
 }"""
 EXCHANGE = """
 ENTRY e {
@@ -38,10 +40,10 @@ ENTRY e {
 }"""
 UPDATE = """
 ENTRY e {
-  p = f32[8] parameter(0)
-  u = f32[2] parameter(1)
+  p = f32[8,8] parameter(0)
+  u = f32[2,2] parameter(1)
   i = s32[] parameter(2)
-  ROOT r = f32[8] dynamic-update-slice(p, u, i)
+  ROOT r = f32[8,8] dynamic-update-slice(p, u, i, i)
 }"""
 WHOLE = """
 ENTRY e {

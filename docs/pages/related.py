@@ -21,7 +21,7 @@ def related_pages(public: Iterable[Any]) -> list[type]:
     """Return the classes that annotations of `public` values name, and theirs in turn.
 
     >>> import indexing
-    >>> [cls.__name__ for cls in related([indexing.ShardingRule])]
+    >>> [cls.__name__ for cls in related_pages([indexing.ShardingRule])]
     ['Factor']
     """
     seen: dict[Any, None] = dict.fromkeys(filter(_is_hashable, public))

@@ -22,9 +22,6 @@ from indexing.views.formats import lines
 from indexing.views.map_query import Query
 from indexing.views.map_tables import MapTable
 
-MAX_FORMS: Final = 1 << 14
-"""Limit on the texts that are kept."""
-
 FORMATS: Final = ("text", "json")
 """The formats whose lines have the name of the instruction."""
 
@@ -54,7 +51,7 @@ class RepeatedAnswers:
         self._walk = walk_of(**query.options)
         self._notation = notation
         self._is_json = notation == "json"
-        self._known = Memo[Hashable, RepeatedAnswer](MAX_FORMS)
+        self._known = Memo[Hashable, RepeatedAnswer](1 << 12)
 
     @staticmethod
     def can_answer(query: Query, notation: str) -> bool:

@@ -139,7 +139,7 @@ def uncovered_point(
 
 
 def never_uncovered(
-    cases: Sequence[tuple[Relation, Relation, int]], target: Relation
+    cases: Sequence[tuple[Relation, Relation, int]], target: Relation, budget: int = BUDGET
 ) -> bool | Unknown:
     """Return True if every point of `target` is a result for all values of some inputs.
 
@@ -161,11 +161,11 @@ def never_uncovered(
         return bool(remaining.is_empty())
 
     relations = [relation for relation, _, _ in cases]
-    return within_budget(compute, pieces_budget(BUDGET, *relations, target))
+    return within_budget(compute, pieces_budget(budget, *relations, target))
 
 
 def union_inverse(
-    relations: Sequence[Relation], without: Sequence[Relation] = ()
+    relations: Sequence[Relation], without: Sequence[Relation] = (), budget: int = BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return ``results -> inputs`` of the union minus `without`, in disjoint pieces."""
 
@@ -175,12 +175,13 @@ def union_inverse(
             inverse = inverse.subtract(as_map(ctx, *without, reverse=True))
         return pieces(inverse)
 
-    return within_budget(compute, pieces_budget(BUDGET, *relations, *without))
+    return within_budget(compute, pieces_budget(budget, *relations, *without))
 
 
 def union_image(
     relations: Sequence[Relation],
     points: Sequence[Relation] | None = None,
+    budget: int = BUDGET,
 ) -> tuple[Relation, ...] | Unknown:
     """Return all results, or those of `points`, the results of relations without inputs."""
 
@@ -191,10 +192,10 @@ def union_image(
         image = as_map(ctx, *relations).intersect_domain(chosen).range()
         return pieces(isl.Map.from_range(image))
 
-    return within_budget(compute, pieces_budget(BUDGET, *relations, *(points or ())))
+    return within_budget(compute, pieces_budget(budget, *relations, *(points or ())))
 
 
-def union_count(relations: Sequence[Relation]) -> int | Unknown:
+def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Unknown:
     """Return the number of distinct results of the union of relations.
 
     >>> d0 = Variable("d0", 0, 9)
@@ -202,7 +203,7 @@ def union_count(relations: Sequence[Relation]) -> int | Unknown:
     16
     """
     return within_budget(
-        lambda ctx: cardinality(as_set(ctx, *relations, of=PointsOf.RESULTS)), BUDGET
+        lambda ctx: cardinality(as_set(ctx, *relations, of=PointsOf.RESULTS)), budget
     )
 
 
@@ -215,7 +216,9 @@ def coalesce(
 
 
 @lru_cache(maxsize=1 << 9)
-def fewer_pieces(relations: tuple[Relation, ...]) -> tuple[Relation, ...] | Unknown | None:
+def fewer_pieces(
+    relations: tuple[Relation, ...], budget: int = COALESCING_BUDGET
+) -> tuple[Relation, ...] | Unknown | None:
     """Return ``coalesce(relations)``; None if it has no fewer pieces than `relations`.
 
     >>> d0 = Variable("d0", 0, 9)
@@ -225,7 +228,7 @@ def fewer_pieces(relations: tuple[Relation, ...]) -> tuple[Relation, ...] | Unkn
     >>> print(fewer_pieces(tuple([Relation((d,), (), (d * 2,), ()) for d in (low, last)])))
     None
     """
-    most, limit = len(relations) - 1, _coalescing_limit(relations, COALESCING_BUDGET)
+    most, limit = len(relations) - 1, _coalescing_limit(relations, budget)
     return within_budget(lambda ctx: few_pieces(as_map(ctx, *relations), most), limit)
 
 
@@ -235,7 +238,7 @@ def _coalescing_limit(relations: Sequence[Relation], budget: int) -> int:
 
 
 def union_preimage(
-    relations: Sequence[Relation], elements: Sequence[Relation]
+    relations: Sequence[Relation], elements: Sequence[Relation], budget: int = BUDGET
 ) -> tuple[Relation, ...] | Unknown:
     """Return all inputs with a result in `elements`, the results of relations without inputs."""
 
@@ -244,7 +247,7 @@ def union_preimage(
         preimage = as_map(ctx, *relations).intersect_range(targets).domain()
         return pieces(isl.Map.from_range(preimage))
 
-    return within_budget(compute, pieces_budget(BUDGET, *relations, *elements))
+    return within_budget(compute, pieces_budget(budget, *relations, *elements))
 
 
 def _restrict_domain(

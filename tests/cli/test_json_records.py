@@ -24,7 +24,7 @@ ENTRY e {
   p = f32[9,5] parameter(0)
   i = s32[] parameter(1)
   d = f32[?,5] parameter(2)
-  s = f32[2,5] dynamic-slice(p, i, i), dynamic_slice_sizes={2,5}
+  s = f32[2,4] dynamic-slice(p, i, i), dynamic_slice_sizes={2,4}
   u = f32[9,5] dynamic-update-slice(p, s, i, i)
   t = (f32[9,5], f32[2,5], token[]) custom-call(u, d), custom_call_target="odd"
   g = f32[2,5] get-tuple-element(t), index=1

@@ -19,6 +19,7 @@ from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 from tests.codegen.test_nests_agree import check
 from tests.ops.samples import Sample
+from tests.ops.test_extension import made as made
 from tests.ops.test_extension import samples as samples
 
 

@@ -229,7 +229,7 @@ def test_elements_decide_in_xla_as_the_maps_to_operand_and_source_say(
 def batch_window(attributes: str) -> str:
     """The attributes of a window with a leading batch dimension.
 
-    >>> batched("size=2 stride=3 pad=1_1")
+    >>> batch_window("size=2 stride=3 pad=1_1")
     'size=1x2 stride=1x3 pad=0_0x1_1'
     """
     words = [word.split("=") for word in attributes.split()]

@@ -22,6 +22,7 @@ from indexing.sharding.partial_values.laws import has_reduction
 from indexing.sharding.rules.combiners import COMBINERS
 from indexing.sharding.splits.states import ArrayState, parse_state
 from indexing.sharding.splits.subjects import Subject, SubjectArray
+from simplifier.atoms import Variable
 
 MAX_POINTS = 60_000
 Pairs = list[tuple[tuple[int, ...], tuple[int, ...]]]
@@ -42,17 +43,24 @@ def subject_of(text: str) -> Subject:
 
 def pairs_of(m: IndexingMap) -> Pairs | None:
     """All points of a map with their results, for any runtime values; None for too many."""
-    variables = m.variables
-    if prod(max(0, v.upper - v.lower + 1) for v in variables) > MAX_POINTS:
+    values = list(map(_values_of, m.variables))
+    if prod(map(len, values)) > MAX_POINTS:
         return None
     counts = len(m.dims), len(m.ranges)
     pairs: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
-    for point in product(*[range(v.lower, v.upper + 1) for v in variables]):
+    for point in product(*values):
         dims, ranges = point[: counts[0]], point[counts[0] : sum(counts)]
         results = m.evaluate(dims, ranges, point[sum(counts) :])
         if results is not None:
             pairs[dims, results] = None
     return list(pairs)
+
+
+def _values_of(v: Variable) -> list[int]:
+    """The values of a variable; of a whole type, such as the index of a branch, small and last."""
+    if v.upper - v.lower < MAX_POINTS:
+        return list(range(v.lower, v.upper + 1))
+    return [v.lower, *range(max(v.lower, -2), 8), v.upper]
 
 
 def shard(index: int, size: int, shards: int) -> int:

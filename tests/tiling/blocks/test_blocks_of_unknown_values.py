@@ -69,14 +69,14 @@ def test_decided_states_hold_for_all_values(text: str, tile: int, size: int) -> 
 
 
 def test_an_over_approximation_is_never_full() -> None:
-    text = """ENTRY e { x = f32[8] parameter(0)  u = f32[2] parameter(1)  n = s32[] parameter(2)
-      ROOT d = f32[8] dynamic-update-slice(x, u, n) }"""
-    tiling = indexing.tile(hlo.parse(text).entry.root, (8,))
+    text = """ENTRY e { x = f32[8,4] parameter(0)  u = f32[2,2] parameter(1)  n = s32[] parameter(2)
+      ROOT d = f32[8,4] dynamic-update-slice(x, u, n, n) }"""
+    tiling = indexing.tile(hlo.parse(text).entry.root, (8, 4))
     assert isinstance(tiling, Tiling)
     assert tiling.operands[0].maps[0].grade == "may"
     blocks = tiling.blocks(0, 4, dimension=0)
     assert isinstance(blocks, TiledBlocks)
-    assert blocks.at(0) == ("runtime", "runtime")
+    assert blocks.at(0, 0) == ("runtime", "runtime")
     assert isinstance(blocks.loop_bounds, tuple)
     assert [m.grade for m in blocks.loop_bounds] == ["may"]
 
