@@ -80,6 +80,10 @@ def print_repeated(
     counts: Counter[RepeatedAnswer] = Counter()
     waiting: list[str] = []
 
+    def show_progress(done: int, instruction: Instruction) -> None:
+        bar.update(f"{module.filename}: {instruction.computation.name}", done, len(selected))
+        bar.hide()
+
     def print_waiting() -> None:
         if waiting:
             reporter.has_answer = True
@@ -88,8 +92,7 @@ def print_repeated(
 
     for done, instruction in enumerate(selected):
         if len(waiting) == MAX_WAITING:
-            bar.update(f"{module.filename}: {instruction.computation.name}", done, len(selected))
-            bar.hide()
+            show_progress(done, instruction)
             print_waiting()
         answer = answers_by_form.find(instruction)
         if answer is not None:
@@ -98,8 +101,7 @@ def print_repeated(
             continue
         print_waiting()  # before the messages of the next answer
         for table in answers(reporter, module, [instruction], request):
-            bar.update(f"{module.filename}: {instruction.computation.name}", done, len(selected))
-            bar.hide()
+            show_progress(done, instruction)
             print_tables(reporter, [table], request)
             answers_by_form.learn(instruction, table)
     print_waiting()

@@ -7,7 +7,7 @@ instruction is made once for the form, with places for the names.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii
 from typing import Final
@@ -60,8 +60,11 @@ class RepeatedAnswers:
 
     def find(self, instruction: Instruction) -> RepeatedAnswer | None:
         """Return the answer for the form of an instruction, if it is known."""
-        key = instruction.form
-        return self._known.get((key, _parameters(instruction)) if self._is_json else key)
+        return self._known.get(self._key(instruction))
+
+    def _key(self, instruction: Instruction) -> Hashable:
+        form = instruction.form
+        return (form, _parameters(instruction)) if self._is_json else form
 
     def text(self, answer: RepeatedAnswer, instruction: Instruction) -> str:
         """Return the lines of the answer for an instruction."""
@@ -80,8 +83,7 @@ class RepeatedAnswers:
         if instruction.called_computations or not is_shared(self._walk, instruction):
             return
         if (answer := self._answer(table)) is not None:
-            key = (form, _parameters(instruction)) if self._is_json else form
-            self._known.keep(key, answer)
+            self._known.keep(self._key(instruction), answer)
 
     def _answer(self, table: MapTable) -> RepeatedAnswer | None:
         """Return the answer of a table; None if its names cannot be told from the rest."""
@@ -95,15 +97,12 @@ class RepeatedAnswers:
         printed = list(lines([marked], self._notation))
         parts = "\n".join(printed).split(_MARK)
         names = tuple(map(int, parts[1::2])) if all(map(str.isdecimal, parts[1::2])) else ()
-        if len(names) != 3 * self._heads(printed) + len(table.rows):
+        heads = len(printed) if self._is_json else 1  # the lines that have all of the first names
+        if len(names) != 3 * heads + len(table.rows):
             return None
         text = "%s".join([part.replace("%", "%%") for part in parts[::2]])
         grades = tuple([row.map.grade for row in table.rows if row.map is not None])
         return RepeatedAnswer(text, names, grades)
-
-    def _heads(self, printed: Sequence[str]) -> int:
-        """Return the number of lines that have the file, the computation and the instruction."""
-        return len(printed) if self._is_json else 1
 
 
 def _mark(number: int) -> str:
