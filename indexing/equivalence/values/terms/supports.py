@@ -18,7 +18,7 @@ False
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable, stable_hash
@@ -47,31 +47,16 @@ class Supports:
 
     def of(self, term: Formula) -> int:
         """Return the symbols and functions that a term depends on, as a set of bits."""
-        known, pending = self._known, [term]
-        while pending:
-            top = pending[-1]
-            parts = _parts(top)
-            waiting = [t for t in parts if t.number not in known]
-            if top.number not in known and waiting:
-                pending += waiting
-                continue
-            pending.pop()
-            known[top.number] = _support(top, [known[t.number] for t in parts])
+        known = self._known
+        for each, parts in _missing_terms(term, known):
+            known[each.number] = _support(each, [known[t.number] for t in parts])
         return known[term.number]
 
     def variables(self, term: Formula) -> Reached:
         """Return the dimensions of symbols that each free variable of a term indexes, as bits."""
-        known, pending = self._variables, [term]
-        while pending:
-            top = pending[-1]
-            parts = _parts(top, self.table)
-            waiting = [t for t in parts if t.number not in known]
-            if top.number not in known and waiting:
-                pending += waiting
-                continue
-            pending.pop()
-            if top.number not in known:
-                known[top.number] = self._find_reached(top)
+        known = self._variables
+        for each, _ in _missing_terms(term, known, self.table):
+            known[each.number] = self._find_reached(each)
         return known[term.number]
 
     def _find_reached(self, term: Formula) -> Reached:
@@ -107,6 +92,28 @@ class Supports:
             return self.variables(array).get(own, 0)
         key = array.key if array.kind == "symbol" else stable_hash(str(array.head[0]))
         return _bit(key, number)
+
+
+def _missing_terms(
+    term: Formula, known: Mapping[int, object], table: FormulaTable | None = None
+) -> Iterator[tuple[Formula, tuple[Formula, ...]]]:
+    """Yield the terms inside a term that are not known, and the term, parts first, with the parts.
+
+    Args:
+        known: the numbers of known terms; the caller adds each term before the next one.
+        table: as of `_parts`.
+    """
+    pending = [term]
+    while pending:
+        top = pending[-1]
+        parts = _parts(top, table)
+        waiting = [] if top.number in known else [t for t in parts if t.number not in known]
+        if waiting:
+            pending += waiting
+            continue
+        pending.pop()
+        if top.number not in known:
+            yield top, parts
 
 
 def _parts(term: Formula, table: FormulaTable | None = None) -> tuple[Formula, ...]:
