@@ -143,10 +143,11 @@ def command(
     neighbours. --cost compares two compilations of one program, such as by two versions of XLA:
     executed instructions that correspond are one group.
 
-    --jobs divides the outputs at level values, if the modules have 1,000 instructions and outputs
-    that do not need the same ones; each process computes what its outputs need. The first process
-    compares the other outputs as well if one of them is not proved equal, or if its proof needs a
-    definition or a limit that all outputs share; the work of the other processes is then lost.
+    --jobs divides the outputs at level values among processes, if both modules together have at
+    least 1,000 instructions. Each process computes what its outputs need. If an output is not
+    proved equal, or if its proof needs a definition or a limit that all outputs share, the first
+    process compares the outputs of the others as well, and their work is lost. Outputs that need
+    almost the same instructions are compared in one process.
 
     \b
     Examples:
