@@ -117,11 +117,13 @@ def cell_sets_of_all(points: CellPoints) -> CellSets | Unknown:
 
     def compute(ctx: Any) -> CellSets:
         touched, lacking, *surely = _sets(ctx, points)
+        names = [v.name for v in points.cells]
+        if not points.given:
+            return CellSets(*[_pieces(each, names) for each in (touched, lacking, *surely)])
         every = _cells(as_set(ctx, points.box), points)
         all_cells = _without_given(every, points)
         some = [_without_given(each, points) for each in (touched, lacking)]
         never = [_without_given(every.subtract(each), points) for each in surely]
-        names = [v.name for v in points.cells]
         sets = [*some, *[all_cells.subtract(each) for each in never]]
         return CellSets(*[_pieces(each, names) for each in sets])
 
@@ -151,9 +153,13 @@ def _sets(ctx: Any, points: CellPoints) -> tuple[isl.Set, ...]:
         as_set(ctx, *own).intersect(every) if own else every.subtract(every)
         for own in (points.possible, points.certain)
     ]
-    sides = [(possible, every.subtract(certain)), (every.subtract(certain), possible)]
-    sure = [_without_chosen(every, points).subtract(_without_chosen(b, points)) for _, b in sides]
-    return tuple([_cells(each, points) for each in (*[own for own, _ in sides], *sure)])
+    unrelated = every.subtract(certain)
+    if not points.chosen:
+        surely = [certain, every.subtract(possible)]
+    else:
+        all_points = _without_chosen(every, points)
+        surely = [all_points.subtract(_without_chosen(b, points)) for b in (unrelated, possible)]
+    return tuple([_cells(each, points) for each in (possible, unrelated, *surely)])
 
 
 def _without_chosen(related: isl.Set, points: CellPoints) -> isl.Set:
