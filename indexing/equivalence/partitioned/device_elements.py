@@ -27,6 +27,7 @@ from indexing.equivalence.partitioned.regions import (
 )
 from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
+from indexing.equivalence.values.folds.narrowed_reads import ReadingAlgebra
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
 from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.element_algebra import own_index
@@ -37,7 +38,6 @@ from indexing.equivalence.values.formulas.numbering import (
     Numbering,
     attributes_of,
 )
-from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.matching.sorted_rows import BOUND_DEVICE, ON_EACH_DEVICE
 from indexing.equivalence.values.terms.functions import is_integral
 from indexing.equivalence.values.terms.terms import ARRAYS, Formula, FormulaTable, Kind
@@ -106,7 +106,7 @@ class DeviceElements(Elements):
         self.device = devices.variable
         self.bound = Variable(BOUND_DEVICE, 0, devices.count - 1)
         self.table = DeviceTable(self.device)
-        self.algebra = FormulaAlgebra(self.table)
+        self.algebra = ReadingAlgebra(self.table)
         self.programs: list[Frame] = []
 
     # ------------------------------------------------------------ arguments

@@ -263,7 +263,7 @@ class ValueComparison:
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
         self._modules = _module_of(before), _module_of(after)
-        self.elements.after = self._modules[1] if self.expands else None
+        self.elements.modules = self._modules
         self.done = []
         pairs = list(zip(ours, theirs, strict=True))
         if self.divide is not None:

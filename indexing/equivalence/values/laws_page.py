@@ -11,7 +11,12 @@ from typing import Final
 
 from indexing.equivalence.values.folds.folds import REORDER, REPEATED, ROUNDED_SUM, SCALED
 from indexing.equivalence.values.formulas.definitions import BATCH_NORM, TOP_K
-from indexing.equivalence.values.formulas.expansions import PROMOTED, RAGGED, SELECT_AND_SCATTER
+from indexing.equivalence.values.formulas.expansions import (
+    LIBRARY,
+    PROMOTED,
+    RAGGED,
+    SELECT_AND_SCATTER,
+)
 from indexing.equivalence.values.formulas.sorts import STABLE
 from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
@@ -76,6 +81,12 @@ _OTHERS: Final = (
         "f32; operand_precision is default: the compiler chooses the fastest product",
     ),
     (TOP_K, "definition", "custom-call", "the target is TopK: trusted by its name"),
+    (
+        LIBRARY,
+        "definition",
+        "custom-call",
+        "cuBLAS, cuDNN; exact, and not counted, if all factors are 1 and GELU is not applied",
+    ),
     (RAGGED, "definition", "ragged-dot", "x of another group may be infinite or NaN"),
     (STABLE, "unspecified", "sort", "only the program before has the sort that is not stable"),
     (BATCH_NORM, "definition", "batch-norm-training, batch-norm-inference", "f32, f64"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import WindowDimension, integer, number, window, word
 from hlo.ops.dim_labels import DimLabels, dim_labels
 from hlo.ops.op import attribute, configured, custom_call
@@ -18,22 +19,12 @@ from indexing.ops.base import Array, Entries
 from indexing.ops.convolution import Convolution, Side
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import ElementRule, OpaqueRule, Work
+from indexing.ops.targets.activations import CUDNN_ACTIVATIONS
+from indexing.ops.targets.definition import DefinedArray, Definition
 from indexing.ops.targets.known_values import KnownValues, why_no_op
 from simplifier.unknown import Unknown
 
 _CONFIG: Final = "cudnn_conv_backend_config"
-
-ACTIVATIONS: Final[dict[str, Callable[[Array, float], Any]]] = {
-    "kNone": lambda x, slope: x,
-    "kRelu": lambda x, slope: np.maximum(x, 0),
-    "kRelu6": lambda x, slope: np.clip(x, 0, 6),
-    "kElu": lambda x, slope: np.where(x > 0, x, np.expm1(x)),
-    "kLeakyRelu": lambda x, slope: np.where(x > 0, x, x.dtype.type(slope) * x),
-}
-"""Functions of an element and of the slope for negative numbers.
-
-Source: XLA ``xla/stream_executor/dnn.proto``, `ActivationMode`.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +45,21 @@ class CudnnConvolution(KnownValues):
     activation: str = configured(word, default="kNone", name=f"{_CONFIG}.activation_mode")
 
     @property
-    def wide(self) -> np.dtype[Any]:
+    def wide_name(self) -> str:
         """The type in which products are added."""
-        return np.dtype(np.float64 if self.value.element_type == "f64" else np.float32)
+        return "f64" if self.value.element_type == "f64" else "f32"
+
+    @property
+    def wide(self) -> np.dtype[Any]:
+        """The same as a type of NumPy."""
+        return dtype(self.wide_name)
 
     @property
     def convolution(self) -> Convolution:
         """The convolution, in the wide type."""
         assert self.dim_labels is not None  # `why_not`
         return Convolution(
-            shape=self.value.with_element_type("f64" if self.wide == np.float64 else "f32"),
+            shape=self.value.with_element_type(self.wide_name),
             window=self.window,
             dim_labels=self.dim_labels,
             feature_group_count=self.feature_group_count,
@@ -87,7 +83,7 @@ class CudnnConvolution(KnownValues):
         kinds = [ELEMENT_TYPES[each.element_type].kind for each in (self.value, *operands)]
         if set(kinds) != {"floating"}:
             return "an array has no floating-point numbers"
-        if not self.scale or self.activation not in ACTIVATIONS:
+        if not self.scale or self.activation not in CUDNN_ACTIVATIONS:
             return f"the scale is {self.scale}, the activation {self.activation}"
         left, kernel, out = self.arrays(*operands)
         return why_no_op(self.convolution, out, left, kernel)
@@ -104,6 +100,23 @@ class CudnnConvolution(KnownValues):
         if is_plain and self.results.count(out) == 1 and out == self.value:
             return sum_of_products(out, *operands)
         return OpaqueRule("an element is no plain sum of products")
+
+    def defined_convolution(self, definition: Definition, instruction: Instruction) -> DefinedArray:
+        """The scaled convolution by ops of HLO."""
+        left, kernel, *_ = definition.parameters
+        names = ("window", "dim_labels", "feature_group_count", "batch_group_count")
+        given = [name for name in names if name in instruction.attributes]
+        attributes = "".join([f", {n}={instruction.attributes[n].printed}" for n in given])
+        total = definition.line(
+            self.value.with_layout(None).with_element_type(self.wide_name),
+            f"convolution({left.name}, {kernel.name}){attributes}",
+        )
+        return definition.scale(total, self.scale)
+
+    def define_value(self, definition: Definition, value: DefinedArray) -> None:
+        """Define the value, in its type."""
+        definition.values = [definition.convert(value, self.value.element_type)]
+        definition.is_exact = self.scale == 1
 
     def in_type(self, value: Array) -> tuple[Array, ...]:
         """The scaled value in its type."""
@@ -165,6 +178,11 @@ class CudnnConvForward(CudnnConvolution):
     def values(self, arrays: Sequence[Array], operands: Sequence[Shape]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             return self.in_type(self.convolution.kernel(*arrays))
+
+    def definition(self, instruction: Instruction) -> Definition:
+        definition = Definition([each.shape for each in instruction.operands])
+        self.define_value(definition, self.defined_convolution(definition, instruction))
+        return definition
 
 
 @custom_call(
@@ -235,8 +253,22 @@ class CudnnConvBiasActivation(CudnnConvolution):
                 total = total + kind(self.side_scale) * side.astype(kind)
             sizes = [-1 if k == self.feature else 1 for k in range(total.ndim)]
             total = total + bias.astype(kind).reshape(sizes)
-            last = np.asarray(ACTIVATIONS[self.activation](total, self.slope))
+            last = np.asarray(CUDNN_ACTIVATIONS[self.activation].kernel(total, self.slope))
             return (last.astype(dtype(self.value.element_type)),)
+
+    def definition(self, instruction: Instruction) -> Definition:
+        definition = Definition([each.shape for each in instruction.operands])
+        total = self.defined_convolution(definition, instruction)
+        kind = total.shape.element_type
+        _, _, bias, *sides = [definition.convert(x, kind) for x in definition.parameters]
+        for side in sides:
+            total = definition.apply("add", total, definition.scale(side, self.side_scale))
+        bias = definition.broadcast(bias, total.shape.dims, [self.feature])
+        total = definition.apply("add", total, bias)
+        last = CUDNN_ACTIVATIONS[self.activation].define(definition, total, self.slope)
+        self.define_value(definition, last)
+        definition.is_exact &= self.side_scale in (0, 1)
+        return definition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

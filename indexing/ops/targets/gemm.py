@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, int_list, number, word
 from hlo.ops.op import configured, custom_call
 from hlo.ops.protocols import InstructionLike
@@ -16,6 +17,8 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
 from indexing.ops.dot import Dot, sum_of_products
 from indexing.ops.element import ElementRule, OpaqueRule, Work
+from indexing.ops.targets.activations import GELU, NONE, RELU, Activation
+from indexing.ops.targets.definition import DefinedArray, Definition
 from indexing.ops.targets.known_values import KnownValues, why_no_op
 from simplifier.unknown import Unknown
 
@@ -28,26 +31,14 @@ class Epilogue(NamedTuple):
     """The steps after the product.
 
     Attributes:
-        activation: the function of each element of the sum; None for none.
+        activation: the function of each element of the sum.
         has_bias: a vector is added to the rows in memory.
         has_sum: the second result is the sum, before the activation.
     """
 
-    activation: Callable[[Array], Array] | None = None
+    activation: Activation = NONE
     has_bias: bool = False
     has_sum: bool = False
-
-
-def relu(x: Array) -> Array:
-    """``max(x, 0)``."""
-    return np.asarray(np.maximum(x, x.dtype.type(0)))
-
-
-def gelu(x: Array) -> Array:
-    """The Gaussian error linear unit, by the approximation with tanh that XLA recognises."""
-    kind = x.dtype.type
-    inner = kind(np.sqrt(2 / np.pi)) * (x + kind(0.044715) * x * x * x)
-    return np.asarray(kind(0.5) * x * (1 + np.tanh(inner)))
 
 
 def _greatest(element_type: str) -> float:
@@ -59,12 +50,12 @@ def _greatest(element_type: str) -> float:
 EPILOGUES: Final = {
     "DEFAULT": Epilogue(),
     "BIAS": Epilogue(has_bias=True),
-    "RELU": Epilogue(relu),
-    "BIAS_RELU": Epilogue(relu, has_bias=True),
-    "GELU": Epilogue(gelu),
-    "BIAS_GELU": Epilogue(gelu, has_bias=True),
-    "GELU_AUX": Epilogue(gelu, has_sum=True),
-    "BIAS_GELU_AUX": Epilogue(gelu, has_bias=True, has_sum=True),
+    "RELU": Epilogue(RELU),
+    "BIAS_RELU": Epilogue(RELU, has_bias=True),
+    "GELU": Epilogue(GELU),
+    "BIAS_GELU": Epilogue(GELU, has_bias=True),
+    "GELU_AUX": Epilogue(GELU, has_sum=True),
+    "BIAS_GELU_AUX": Epilogue(GELU, has_bias=True, has_sum=True),
 }
 """Source: XLA ``xla/service/gpu/matmul_utils.cc``, `EpilogueAddsVectorBias` and
 `EpilogueHasAuxiliaryOutput`; ``xla/service/gpu/transforms/gemm_rewriter.cc`` for the functions."""
@@ -154,12 +145,17 @@ class Gemm(KnownValues):
         return {name: number for number, name in enumerate(names)}
 
     @property
-    def dot(self) -> Dot:
-        """The product, in the precision in which it is accumulated."""
+    def wide(self) -> Shape:
+        """The shape of the product, in the type in which it is accumulated."""
         kind = self.value.element_type
         is_short = ELEMENT_TYPES[kind].kind == "floating" and kind != "f64"
+        return self.value.with_layout(None).with_element_type("f32" if is_short else kind)
+
+    @property
+    def dot(self) -> Dot:
+        """The product, before it is rounded to the type of the value."""
         return Dot(
-            shape=self.value.with_element_type("f32" if is_short else kind),
+            shape=self.wide,
             lhs_contracting_dims=self.lhs_contracting,
             rhs_contracting_dims=self.rhs_contracting,
             lhs_batch_dims=self.lhs_batch,
@@ -252,12 +248,71 @@ class Gemm(KnownValues):
                 sizes = [n if k in places.values() else 1 for k, n in enumerate(self.value.dims)]
                 bias = given["bias"].transpose(sorted(places, key=places.__getitem__))
                 total = total + bias.reshape(sizes).astype(kind)
-            last = self.after.activation(total) if self.after.activation else total
+            last = np.asarray(self.after.activation.kernel(total, 0))
             if "result_scale" in given:
                 limit = kind(_greatest(self.value.element_type))
                 last = np.clip(last * given["result_scale"].astype(kind), -limit, limit)
             results = (last, total)[: self.value_count]
             return tuple([each.astype(dtype(self.value.element_type)) for each in results])
+
+    def definition(self, instruction: Instruction) -> Definition:
+        definition = Definition([each.shape for each in instruction.operands])
+        total = self._defined_sum(definition, instruction)
+        activation = self.after.activation
+        last = activation.define(definition, total, 0)
+        if "result_scale" in self.places:
+            limit = _greatest(self.value.element_type)
+            low, high = [definition.number(number, last) for number in (-limit, limit)]
+            scaled = self._scale_by(definition, last, "result_scale")
+            last = definition.apply("clamp", low, scaled, high)
+        values = (last, total)[: self.value_count]
+        definition.values = [definition.convert(x, self.value.element_type) for x in values]
+        has_scales = self.alpha_real != 1 or self.beta not in (0, 1) or bool(self.scales)
+        definition.is_exact = activation.is_exact and not has_scales
+        return definition
+
+    def _defined_sum(self, definition: Definition, instruction: Instruction) -> DefinedArray:
+        """The sum before the activation."""
+        given = {name: definition.parameters[k] for name, k in self.places.items()}
+        total = definition.line(
+            self.wide,
+            f"dot({given['left'].name}, {given['right'].name}){self._dot_dimensions}",
+        )
+        kind = total.shape.element_type
+        total = definition.scale(total, self.alpha_real)
+        for name in self.scales:
+            if name != "result_scale":
+                total = self._scale_by(definition, total, name)
+        if "matrix" in given:
+            matrix = definition.scale(definition.convert(given["matrix"], kind), self.beta)
+            total = definition.apply("add", total, matrix)
+        if "bias" in given:
+            bias = definition.convert(given["bias"], kind)
+            given_bias = instruction.operands[self.places["bias"]].shape
+            assert isinstance(given_bias, Shape)
+            places = self._bias_places(given_bias)
+            order = sorted(places, key=places.__getitem__)
+            bias = definition.transpose(definition.convert(given["bias"], kind), order)
+            bias = definition.broadcast(bias, total.shape.dims, sorted(places.values()))
+            total = definition.apply("add", total, bias)
+        return total
+
+    def _scale_by(self, definition: Definition, x: DefinedArray, name: str) -> DefinedArray:
+        """An array multiplied by a scale among the operands."""
+        scale = definition.convert(definition.parameters[self.places[name]], x.shape.element_type)
+        return definition.apply("multiply", x, definition.broadcast(scale, x.shape.dims))
+
+    @property
+    def _dot_dimensions(self) -> str:
+        """The dimensions of the product, as attributes of a dot."""
+        numbers = {
+            "lhs_batch_dims": self.lhs_batch,
+            "lhs_contracting_dims": self.lhs_contracting,
+            "rhs_batch_dims": self.rhs_batch,
+            "rhs_contracting_dims": self.rhs_contracting,
+        }
+        each = [f", {name}={{{','.join(map(str, k))}}}" for name, k in numbers.items() if k]
+        return "".join(each)
 
 
 @custom_call(

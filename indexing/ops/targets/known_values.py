@@ -16,6 +16,7 @@ from hlo.ops.protocols import InstructionLike
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, dtype
 from hlo.text.source import HloError
 from indexing.ops.base import Array, Entries, MappedOp, Path, VariadicOp
+from indexing.ops.targets.definition import Definition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,10 @@ class KnownValues(VariadicOp):
     @abstractmethod
     def values(self, arrays: Sequence[Array], operands: Sequence[Shape]) -> tuple[Array, ...]:
         """The values, for operands of these shapes."""
+
+    def definition(self, instruction: Instruction) -> Definition | None:
+        """Return the values by ops of HLO, for a call; None if they are not defined so."""
+        return None
 
     @classmethod
     def is_value(cls, instruction: Instruction, path: Path) -> bool:

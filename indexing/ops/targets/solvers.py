@@ -23,6 +23,7 @@ from indexing.ops.base import Array, Entries, Maps
 from indexing.ops.custom_call import shape_list
 from indexing.ops.element import Work
 from indexing.ops.linear_algebra import Cholesky, TriangularSolve, precedes
+from indexing.ops.targets.definition import Definition
 from indexing.ops.targets.known_reads import KnownReads
 from indexing.ops.targets.known_values import KnownValues, why_no_op
 from simplifier.constraints import Constraint
@@ -99,6 +100,15 @@ class TriangularSolveCall(KnownValues):
 
     def values(self, arrays: Sequence[Array], operands: Sequence[Shape]) -> tuple[Array, ...]:
         return (self.solve.kernel(*arrays),)
+
+    def definition(self, instruction: Instruction) -> Definition:
+        definition = Definition([each.shape for each in instruction.operands])
+        left, right = definition.parameters
+        names = ("left_side", "lower", "unit_diagonal")
+        flags = "".join([f"{name}={str(getattr(self, name)).lower()}, " for name in names])
+        call = f"triangular-solve({left.name}, {right.name}), {flags}transpose_a={self.transpose_a}"
+        definition.values = [definition.line(self.value.with_layout(None), call)]
+        return definition
 
 
 _POTRF: Final = "cusolver_potrf_ffi"

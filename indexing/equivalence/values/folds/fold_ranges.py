@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from indexing.equivalence.values.folds.neutral_elements import is_minus_zero, is_neutral
+from indexing.equivalence.values.folds.split_values import split_value
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
@@ -52,6 +53,7 @@ def guard_choice(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     The sum of an initial value -0 and a zero of a piece is 0, so -0 keeps such pieces.
     """
     (value,), (init,) = fold.values, fold.inits
+    value = split_value(algebra, fold.combiner, value)
     if value.kind != "choose":
         return fold
     kept = [k for k, t in enumerate(value.arguments) if not is_neutral(fold.combiner, t)]
@@ -81,15 +83,26 @@ def tighten_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         name = unused_name(f"{v.name}_t", (*fold.ranges, *fold.values[0].free))
         new = Variable(name, 0, high - low)
         value = new.as_expr() + low if high > low else as_expr(low)
-        swap = algebra.rewriting({v: value})
-        return replace(
-            fold,
-            values=tuple(map(swap, fold.values)),
-            ranges=tuple([each for each in (new if r is v else r for r in fold.ranges)
-                          if each.upper > each.lower]),
-            guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]),
-        )  # fmt: skip
+        return _replace_range(algebra, fold, guard, v, new, value)
     return fold
+
+
+def _replace_range(
+    algebra: FormulaAlgebra, fold: Fold, guard: Constraint, v: Variable, new: Variable, value: Expr
+) -> Fold:
+    """Return the fold over a new range variable, with whose values a guard holds always.
+
+    Args:
+        value: the value of the old range variable `v`; a constant if there is only one.
+    """
+    swap = algebra.rewriting({v: value})
+    ranges = [new if each is v else each for each in fold.ranges]
+    return replace(
+        fold,
+        values=tuple(map(swap, fold.values)),
+        ranges=tuple([each for each in ranges if each.upper > each.lower]),
+        guards=tuple([c.with_expr(swap.expr(c.expr)) for c in fold.guards if c is not guard]),
+    )
 
 
 def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
@@ -112,6 +125,26 @@ def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
                 ranges=tuple([each for each in fold.ranges if each is not v]),
                 guards=(*others, Constraint(value, *v.bounds)),
             )
+    return fold
+
+
+def stride_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold over ``m * t + r`` for a range variable whose residue modulo m is r."""
+    for guard in fold.guards:
+        residues = residues_of(guard.expr, guard.bounds)
+        if residues is None or not residues.is_congruence:
+            continue
+        dividend, modulus = residues.dividend, residues.modulus
+        for v in fold.ranges:
+            if dividend != v.as_expr():
+                continue
+            first = v.lower + (residues.lower - v.lower) % modulus
+            if first > v.upper:
+                return replace(fold, guards=(FALSE,))
+            name = unused_name(f"{v.name}_r", (*fold.ranges, *fold.values[0].free))
+            new = Variable(name, 0, (v.upper - first) // modulus)
+            step = new.as_expr() * modulus if new.upper else as_expr(0)
+            return _replace_range(algebra, fold, guard, v, new, step + first)
     return fold
 
 

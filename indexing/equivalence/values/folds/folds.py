@@ -20,6 +20,7 @@ from indexing.equivalence.values.folds.fold_ranges import (
     order_guards,
     single_range,
     solve_range,
+    stride_ranges,
     tighten_ranges,
 )
 from indexing.equivalence.values.folds.neutral_elements import (
@@ -61,7 +62,14 @@ def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         return _close_fold(algebra, fold) if simpler is fold else fold_formula(algebra, simpler)
     if not is_neutral(fold.combiner, fold.inits[0]) and _reorders(algebra, fold):
         return _without_init(algebra, fold)
-    for simplify in (guard_choice, tighten_ranges, solve_range, _merge_folds, _drop_unused):
+    for simplify in (
+        guard_choice,
+        tighten_ranges,
+        stride_ranges,
+        solve_range,
+        _merge_folds,
+        _drop_unused,
+    ):
         simpler = simplify(algebra, fold)
         if simpler is not fold:
             return fold_formula(algebra, simpler)

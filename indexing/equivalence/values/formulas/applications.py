@@ -49,6 +49,9 @@ class Bodies(Protocol):
     def is_after(self, array: NumberedArray) -> bool:
         """Return True if the program after, or a program that is not known, computes an array."""
 
+    def is_in_both(self, array: NumberedArray) -> bool:
+        """Return True if both programs compute an array, or programs that are not known."""
+
     def function(self, computation: Computation) -> tuple[Formula, ...]:
         """Return the formulas of the results of a computation, over symbols for its arguments."""
 

@@ -15,11 +15,12 @@ from typing import Final
 from hlo.modules.calls import callees_of
 from hlo.modules.module import Computation, Module
 from hlo.shapes.shape import Shape
+from indexing.equivalence.values.folds.narrowed_reads import ReadingAlgebra
 from indexing.equivalence.values.formulas.applications import Frame
 from indexing.equivalence.values.formulas.bits import reinterpret
 from indexing.equivalence.values.formulas.definitions import defined_formula
 from indexing.equivalence.values.formulas.element_algebra import Step, own_index
-from indexing.equivalence.values.formulas.expansions import expanded_element
+from indexing.equivalence.values.formulas.expansions import called_element, expanded_element
 from indexing.equivalence.values.formulas.loops import controlled_formula
 from indexing.equivalence.values.formulas.numbering import (
     NoFormula,
@@ -53,6 +54,7 @@ DEFINITIONS: Final = (
     sorted_element,
     reinterpret,
     expanded_element,
+    called_element,
 )
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 18
@@ -78,7 +80,7 @@ class Elements:
         rounds_factors: factors of products of default precision are rounded to bf16.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
-        after: the module of the program after; None if it is not known.
+        modules: those of the programs before and after; None if one is not known.
         origins: the numbers of the arrays from which each opaque array is made, by its own number.
     """
 
@@ -91,7 +93,7 @@ class Elements:
     rounds_factors: bool
     shares: bool
     limit: int
-    after: Module | None
+    modules: tuple[Module | None, Module | None]
     origins: dict[int, list[int]]
 
     def __init__(
@@ -104,19 +106,26 @@ class Elements:
     ) -> None:
         self.numbering = numbering
         self.table = FormulaTable()
-        self.algebra = FormulaAlgebra(self.table)
+        self.algebra = ReadingAlgebra(self.table)
         self.functions = {}
         self.trusted = Counter()
         self.origins = {}
-        self.after = None
+        self.modules = None, None
         self.expands, self.shares, self.rounds_factors = expands, shares, rounds_factors
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
 
     def is_after(self, array: NumberedArray) -> bool:
         """Return True if the program after, or a program that is not known, computes an array."""
-        if self.after is None:
+        return self._is_in(self.modules[1], array)
+
+    def is_in_both(self, array: NumberedArray) -> bool:
+        """Return True if both programs compute an array, or programs that are not known."""
+        return all(self._is_in(module, array) for module in self.modules)
+
+    def _is_in(self, module: Module | None, array: NumberedArray) -> bool:
+        if module is None:
             return True
-        return self.numbering.instruction_in(self.after, [array.number]) is not None
+        return self.numbering.instruction_in(module, [array.number]) is not None
 
     def body(self, array: NumberedArray, frame: Frame) -> Formula:
         """Return the formula of an element of an array.

@@ -25,11 +25,13 @@ from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.collectives import AllToAll
 from indexing.ops.control import callees
 from indexing.ops.custom_call import target_of
+from indexing.ops.element import OpaqueRule, element_of
 from indexing.ops.ragged_dot import RaggedDot
-from indexing.ops.targets.solvers import TriangularSolveCall
+from indexing.ops.targets.known_values import KnownValues
 
 PROMOTED: Final = "all-reduce(x) in bf16 = convert(all-reduce(convert(x)))"
 RAGGED: Final = "ragged-dot = dot of the rows of each group"
+LIBRARY: Final = "library call = activation(alpha * product + beta * matrix + bias)"
 SELECT_AND_SCATTER: Final = "select-and-scatter = scatter(arg-select(windows))"
 
 
@@ -51,8 +53,6 @@ def expanded_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Form
     instruction = array.instruction
     assert instruction is not None
     expansion = EXPANSIONS.get(instruction.opcode) if bodies.expands else None
-    if isinstance(instruction.op, TriangularSolveCall) and array.path == (0,):
-        expansion = Expansion(_solve_text)
     text = "" if expansion is None else expansion.text(instruction)
     if expansion is None or not text:
         return None
@@ -60,6 +60,29 @@ def expanded_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Form
         bodies.trusted[expansion.law] += 1
     result = bodies.numbering.inline(_parse_once(text).entry, array.operands)
     return bodies.body(result[array.path], frame)
+
+
+def called_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formula | None:
+    """Return an element of a call of a library by ops of HLO; None if it is not defined so.
+
+    A call that both programs make of equal operands needs no definition that is not exact.
+    """
+    instruction = array.instruction
+    assert instruction is not None
+    op = instruction.op
+    if not isinstance(op, KnownValues) or not op.is_value(instruction, array.path):
+        return None
+    definition = op.definition(instruction)
+    is_opaque = isinstance(element_of(instruction, array.leaf), OpaqueRule)
+    if definition is None or not is_opaque:
+        return None
+    if not definition.is_exact:
+        if bodies.is_in_both(array):
+            return None
+        bodies.trusted[LIBRARY] += 1
+    entry = _parse_once(f"{_header(instruction)}{definition}").entry
+    result = bodies.numbering.inline(entry, array.operands)
+    return bodies.body(result[array.path or (0,)], frame)
 
 
 @lru_cache(maxsize=64)
@@ -259,26 +282,6 @@ def _ragged_text(instruction: Instruction) -> str:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
-
-
-def _solve_text(instruction: Instruction) -> str:
-    """A triangular system by cuBLAS, as an op of HLO.
-
-    Source: XLA ``xla/service/gpu/transforms/triangular_solve_rewriter.cc``.
-    """
-    call = instruction.op
-    assert isinstance(call, TriangularSolveCall)
-    left, right = [_plain(each.shape) for each in instruction.operands]
-    out = _plain(call.value)
-    flags = ("left_side", "lower", "unit_diagonal")
-    given = ", ".join([f"{name}={str(getattr(call, name)).lower()}" for name in flags])
-    entry = [
-        f"left = {left} parameter(0)",
-        f"right = {right} parameter(1)",
-        f"x = {out} triangular-solve(left, right), {given}, transpose_a={call.transpose_a}",
-        f"ROOT values = ({out}) tuple(x)",
-    ]
-    return _header(instruction) + _computation("ENTRY expansion", entry)
 
 
 def _groups(instruction: Instruction) -> str:

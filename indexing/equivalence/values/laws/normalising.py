@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from indexing.equivalence.values.folds.folds import fold_formula, open_fold
+from indexing.equivalence.values.folds.narrowed_reads import ReadingAlgebra
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
 from indexing.equivalence.values.laws.roundings import EXCESS_LAW
@@ -20,7 +21,7 @@ from indexing.equivalence.values.terms.terms import Formula
 from simplifier.atoms import Variable
 
 
-class RealAlgebra(FormulaAlgebra):
+class RealAlgebra(ReadingAlgebra):
     """Constructors of terms with laws that are not exact.
 
     Args:

@@ -1,0 +1,94 @@
+"""`ReadingAlgebra`: a fold that is read at some of its indices has other choices and guards.
+
+``reduce add[8](choose(d0 <= (4, 7): x, 0))`` read at ``d0 in [0, 4]`` is ``reduce add[5](x)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from indexing.equivalence.values.folds.folds import fold_formula, instantiate_fold, open_fold
+from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.law import ValueLaw
+from indexing.equivalence.values.laws.table import EXACT_LAWS
+from indexing.equivalence.values.terms.closed_terms import OpenBody
+from indexing.equivalence.values.terms.terms import Formula, FormulaTable
+from indexing.ops.functions import ScalarFunction
+from simplifier.atoms import Variable
+from simplifier.interval import Interval
+from simplifier.linear import Expr
+
+
+class _SumCondition(NamedTuple):
+    """A sum of variables in a closed fold, and the values after which a choice changes.
+
+    Attributes:
+        constant: the bounds of the part that does not depend on dimensions.
+        factors: those of the dimensions, by their numbers.
+        last: the last value of each piece but the last one.
+    """
+
+    constant: Interval
+    factors: Mapping[int, int]
+    last: Sequence[int]
+
+    def undecided(self, bounds: Sequence[Interval]) -> list[int]:
+        """Return the changes between values of the sum, for bounds of the dimensions."""
+        low, high = self.constant
+        for number, factor in self.factors.items():
+            ends = sorted([factor * end for end in bounds[number]])
+            low, high = low + ends[0], high + ends[1]
+        return [value for value in self.last if low <= value < high]
+
+
+class ReadingAlgebra(FormulaAlgebra):
+    """Constructors of terms in which reads of closed folds are simplified.
+
+    Arguments as of `FormulaAlgebra`.
+    """
+
+    def __init__(
+        self,
+        table: FormulaTable,
+        functions: dict[Hashable, ScalarFunction] | None = None,
+        laws: Mapping[str, Sequence[ValueLaw]] = EXACT_LAWS,
+    ) -> None:
+        super().__init__(table, functions, laws)
+        self._conditions: dict[int, list[_SumCondition]] = {}
+
+    def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
+        """Return an element of an array; that of a fold is simplified by bounds of the index."""
+        if array.kind == "fold" and self._is_simpler(array, index):
+            return fold_formula(self, instantiate_fold(self, self.table.read(array, index), "s"))
+        return super().read(array, index)
+
+    def _is_simpler(self, array: Formula, index: Sequence[Expr]) -> bool:
+        """Return True if the bounds of an index decide a choice or a guard of a fold."""
+        bounds = [e.bounds for e in index]
+        all_bounds = [(0, size - 1) for size in array.dims]
+        if bounds == all_bounds:
+            return False
+        if array.number not in self._conditions:
+            every = _conditions(self.table, array)
+            self._conditions[array.number] = [c for c in every if c.undecided(all_bounds)]
+        conditions = self._conditions[array.number]
+        return any(c.undecided(bounds) != c.undecided(all_bounds) for c in conditions)
+
+
+def _conditions(table: FormulaTable, array: Formula) -> Iterator[_SumCondition]:
+    """Yield the conditions on sums of variables in a closed fold."""
+    fold = open_fold(array, array.arguments, array.index)
+    numbers = {Variable(f"d{k}", 0, size - 1): k for k, size in enumerate(array.dims)}
+    body = OpenBody(table, array.arguments, array.index, fold.ranges)
+    choices = [(t.index[0], t.head[:-1]) for t in body.all_terms() if t.kind == "choose"]
+    guards = [(c.expr, (c.lower - 1, c.upper)) for c in fold.guards]
+    for expr, last in [*choices, *guards]:
+        variables = [v for v in expr.parts if isinstance(v, Variable)]
+        outer = [v for v in variables if v in numbers]
+        if outer and len(variables) == len(expr.parts):
+            factors = {numbers[v]: expr.parts[v] for v in outer}
+            rest = expr
+            for v in outer:
+                rest = rest - v.as_expr() * expr.parts[v]
+            yield _SumCondition(rest.bounds, factors, last)
