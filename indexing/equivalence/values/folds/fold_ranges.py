@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from indexing.equivalence.values.folds.neutral_elements import is_minus_zero, is_neutral
@@ -11,7 +11,7 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
-from simplifier.constraints import FALSE, Constraint
+from simplifier.constraints import FALSE, Constraint, normalise
 from simplifier.linear import Expr, as_expr
 from simplifier.residues import residues_of
 
@@ -129,22 +129,31 @@ def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
 
 
 def stride_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
-    """Return the fold over ``m * t + r`` for a range variable whose residue modulo m is r."""
+    """Return the fold over w with ``v + rest = m * w + r``, for a sum whose residue modulo m is r.
+
+    The range variable v has no other place in the guard.
+    """
     for guard in fold.guards:
         residues = residues_of(guard.expr, guard.bounds)
         if residues is None or not residues.is_congruence:
             continue
-        dividend, modulus = residues.dividend, residues.modulus
-        for v in fold.ranges:
-            if dividend != v.as_expr():
+        modulus, residue = residues.modulus, residues.lower
+        for v in sorted(fold.ranges, key=lambda v: -v.size):
+            factor = residues.dividend.parts.get(v, 0)
+            rest = residues.dividend - v.as_expr() * factor
+            if abs(factor) != 1 or depends_on(algebra.table, rest, v):
                 continue
-            first = v.lower + (residues.lower - v.lower) % modulus
-            if first > v.upper:
+            low, high = residues.dividend.bounds
+            first, last = -((residue - low) // modulus), (high - residue) // modulus
+            if first > last:
                 return replace(fold, guards=(FALSE,))
             name = unused_name(f"{v.name}_r", (*fold.ranges, *fold.values[0].free))
-            new = Variable(name, 0, (v.upper - first) // modulus)
-            step = new.as_expr() * modulus if new.upper else as_expr(0)
-            return _replace_range(algebra, fold, guard, v, new, step + first)
+            new = Variable(name, 0, last - first)
+            step = (new.as_expr() if last > first else as_expr(0)) + first
+            value = (step * modulus + residue - rest) * factor
+            within = Constraint(value, *v.bounds)
+            strided = _replace_range(algebra, fold, guard, v, new, value)
+            return replace(strided, guards=(*strided.guards, within))
     return fold
 
 
@@ -198,14 +207,7 @@ def order_guards(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
     return tuple(sorted(fold.guards, key=key))
 
 
-def normal_guards(
-    exprs: Sequence[Expr], bounds: Sequence[tuple[int, int]]
-) -> tuple[Constraint, ...]:
-    """Return guards without constants in their expressions, redundant bounds clipped."""
-    guards = []
-    for expr, (lower, upper) in zip(exprs, bounds, strict=True):
-        normal = expr - expr.constant
-        smallest, largest = normal.bounds
-        lower, upper = lower - expr.constant, upper - expr.constant
-        guards.append(Constraint(normal, max(lower, smallest), min(upper, largest)))
-    return tuple(guards)
+def normal_guards(guards: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Return guards in normal form, without those that always hold and without repetitions."""
+    normal = [normalise(guard) for guard in guards]
+    return tuple(dict.fromkeys([guard for guard in normal if guard is not None]))

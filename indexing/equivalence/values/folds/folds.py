@@ -53,10 +53,10 @@ ROUNDED_SUM: Final = "sum(round(x)) = round(sum(x))"
 
 def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     """Return the formula of a fold."""
-    guards = [c for c in fold.guards if not c.is_true]
+    guards = normal_guards(fold.guards)
     if any(c.is_false for c in guards):
         return fold.inits[fold.leaf]
-    fold = _known_combiner(replace(fold, guards=tuple(dict.fromkeys(guards))))
+    fold = _known_combiner(replace(fold, guards=guards))
     if not fold.combiner:
         simpler = solve_range(algebra, fold)
         return _close_fold(algebra, fold) if simpler is fold else fold_formula(algebra, simpler)
@@ -65,7 +65,6 @@ def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     for simplify in (
         guard_choice,
         tighten_ranges,
-        stride_ranges,
         solve_range,
         _merge_folds,
         _drop_unused,
@@ -135,16 +134,19 @@ def _close_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula:
         fold.ranges,
         keeps_ranges=not fold.combiner,
     )
-    guard_bounds = tuple([c.bounds for c in fold.guards])
     count = len(fold.values)
-    guards = normal_guards(closure.exprs, guard_bounds)
-    if fold.combiner and any(single_range(c, closure.ranges) for c in guards):
+    guards = normal_guards(
+        [c.with_expr(expr) for c, expr in zip(fold.guards, closure.exprs, strict=True)]
+    )
+    if fold.combiner:
         inner = replace(
             fold, values=closure.terms[:count], inits=closure.terms[count:],
             ranges=closure.ranges, guards=guards,
         )  # fmt: skip
-        values = dict(zip(closure.dims, closure.index, strict=True))
-        return algebra.rewriting(values)(fold_formula(algebra, inner))
+        simpler = stride_ranges(algebra, inner)
+        if simpler is not inner or any(c.is_false or single_range(c, inner.ranges) for c in guards):
+            values = dict(zip(closure.dims, closure.index, strict=True))
+            return algebra.rewriting(values)(fold_formula(algebra, simpler))
     head = (
         f"reduce {fold.combiner}".strip(),
         fold.leaf,

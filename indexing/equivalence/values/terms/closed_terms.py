@@ -2,7 +2,8 @@
 
 The free variables of a body are its dimensions.  Unused dimensions are dropped, dimensions that
 occur only as ``i * n + j`` are merged, dimensions of which digits ``i floordiv n, i mod n`` occur
-are split, and the variables are renamed in the order of their first occurrence.  Transposed and
+are split, range variables are counted such that their first factor is positive, and the variables
+are renamed in the order of their first occurrence.  Transposed and
 reshaped dots and reductions therefore have one term, which is read at other indices.
 """
 
@@ -129,6 +130,8 @@ def close_body(
     """
     body = OpenBody(table, tuple(terms), tuple(exprs), tuple(ranges))
     body, index = _change_variables(body, rewrite, keeps_ranges)
+    if not keeps_ranges:
+        body = _reverse_ranges(body, rewrite)
     order = body.variables()
     outer = [v for v in order if v not in body.ranges]
     inner = [] if keeps_ranges else [v for v in order if v in body.ranges]
@@ -174,6 +177,20 @@ def _change_variables(
             bound += change.parts
         body = body.rewrite_body(rewrite, change.values, bound)
     return body, index
+
+
+def _reverse_ranges(body: OpenBody, rewrite: Rewrite) -> OpenBody:
+    """Count range variables downwards that have a negative factor where they occur first."""
+    pending = {v for v in body.ranges if not v.lower and v.upper}
+    values = {}
+    for expr in body.all_exprs():
+        for v in pending.intersection(expr.parts):
+            if isinstance(v, Variable) and expr.parts[v] < 0:
+                values[v] = v.upper - v.as_expr()
+        pending.difference_update(expr.parts)
+        if not pending:
+            break
+    return body.rewrite_body(rewrite, values, body.ranges) if values else body
 
 
 def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
