@@ -12,6 +12,7 @@ from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import FALSE, Constraint, normalise
+from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.residues import residues_of
 
@@ -125,6 +126,25 @@ def solve_range(algebra: FormulaAlgebra, fold: Fold) -> Fold:
                 ranges=tuple([each for each in fold.ranges if each is not v]),
                 guards=(*others, Constraint(value, *v.bounds)),
             )
+    return fold
+
+
+def shift_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
+    """Return the fold over ``w = v + rest`` for a guard on w that the bounds of v never cut.
+
+    A window that covers the whole array, wherever it starts, is a reduction of the array.
+    """
+    for guard in fold.guards:
+        for v in fold.ranges:
+            factor = guard.expr.parts.get(v, 0)
+            rest = guard.expr - v.as_expr() * factor
+            if abs(factor) != 1 or not rest.parts or depends_on(algebra.table, rest, v):
+                continue
+            name = unused_name(f"{v.name}_w", (*fold.ranges, *fold.values[0].free))
+            new = Variable(name, 0, guard.upper - guard.lower)
+            value = ((new.as_expr() if new.upper else as_expr(0)) + guard.lower - rest) * factor
+            if contains(v.bounds, value.bounds):
+                return _replace_range(algebra, fold, guard, v, new, value)
     return fold
 
 

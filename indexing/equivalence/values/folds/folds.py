@@ -18,6 +18,7 @@ from indexing.equivalence.values.folds.fold_ranges import (
     guard_choice,
     normal_guards,
     order_guards,
+    shift_ranges,
     single_range,
     solve_range,
     stride_ranges,
@@ -65,6 +66,7 @@ def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     for simplify in (
         guard_choice,
         tighten_ranges,
+        shift_ranges,
         solve_range,
         _merge_folds,
         _drop_unused,
