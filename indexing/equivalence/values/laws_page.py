@@ -21,6 +21,7 @@ from indexing.equivalence.values.formulas.sorts import STABLE
 from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
     INVERSE_POWER,
+    LIKE_TERMS,
     LOG_POWER,
     MASKED,
     RECIPROCAL,
@@ -57,6 +58,7 @@ equal without a law. Its initial value is neutral, or is combined once.
 
 _OTHERS: Final = (
     (ZERO, "sign of zero", "add", "a constant 0 in a sum of floats"),
+    (LIKE_TERMS, "real", "add", "floats; a and b are constants, and a + b is not 0"),
     (RECIPROCAL, "real", "divide", "floats"),
     (RSQRT, "real", "divide", "floats"),
     (INVERSE_POWER, "real", "divide", "floats"),

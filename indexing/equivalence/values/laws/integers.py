@@ -202,15 +202,31 @@ def _shift_right(algebra: Constructors, call: Application) -> Formula | None:
 
 
 def _mask(algebra: Constructors, call: Application) -> Formula | None:
-    """``x and (2^k - 1)`` of an index that is not negative."""
+    """``x and (2^k - 2^n)`` of an index that is not negative."""
     if len(call.arguments) != 2:
         return None
     for value, other in (call.arguments, call.arguments[::-1]):
         mask = value_of(other)
-        if mask is None or mask < 0 or mask & (mask + 1) or value.kind != "index":
+        if mask is None or mask <= 0 or value.kind != "index" or value.index[0].bounds[0] < 0:
             continue
-        if value.index[0].bounds[0] >= 0:
-            return algebra.table.index(value.index[0] % (mask + 1), call.element_type)
+        step = mask & -mask
+        if not mask & (mask + step):
+            expr = value.index[0] // step % ((mask + step) // step) * step
+            return algebra.table.index(expr, call.element_type)
+    return None
+
+
+def _joined_bits(algebra: Constructors, call: Application) -> Formula | None:
+    """``i or j`` of indices without a common bit, as their sum."""
+    exprs = [integer_expr(term) for term in call.arguments]
+    if len(exprs) != 2 or not has_ring(call.element_type):
+        return None
+    for high, low in (exprs, exprs[::-1]):
+        if high is None or low is None or high.bounds[0] < 0 or low.bounds[0] < 0:
+            continue
+        power = 1 << low.bounds[1].bit_length()
+        if (high % power).bounds == (0, 0) and fits(high + low, call.element_type):
+            return algebra.table.index(high + low, call.element_type)
     return None
 
 
@@ -228,6 +244,18 @@ def _clamped_index(algebra: Constructors, call: Application) -> Formula | None:
                 index = algebra.table.variable(x, (low, high)).as_expr()
                 return algebra.table.index(index, call.element_type)
     return None
+
+
+def _ordered_indices(algebra: Constructors, call: Application) -> Formula | None:
+    """The minimum or maximum of two indices, one of which is never greater than the other."""
+    exprs = [integer_expr(term) for term in call.arguments]
+    if len(exprs) != 2 or exprs[0] is None or exprs[1] is None:
+        return None
+    low, high = (exprs[0] - exprs[1]).bounds
+    if low < 0 < high:
+        return None
+    is_first_less = high <= 0
+    return call.arguments[is_first_less == (call.opcode == "maximum")]
 
 
 def _compare(algebra: Constructors, call: Application) -> Formula | None:
@@ -315,14 +343,25 @@ LAWS: Final = (
         _shift_right,
     ),
     ValueLaw(
-        "i and 2^k - 1 = i mod 2^k", "exact", ("and",), "i is an index that is not negative",
-        "The low k bits of a number that is not negative.", _mask,
+        "i and 2^k - 2^n = (i floordiv 2^n) mod 2^(k - n) * 2^n", "exact", ("and",),
+        "i is an index that is not negative",
+        "Bits n to k - 1 of a number that is not negative.", _mask,
+    ),
+    ValueLaw(
+        "i or j = i + j", "exact", ("or",),
+        "i and j are indices that are not negative; i is a multiple of 2^k, and j < 2^k",
+        "No bit of the numbers is common, so no bit is carried.", _joined_bits,
     ),
     ValueLaw(
         "min(max(x, lo), hi) is an index", "exact", ("minimum",),
         "integers; lo <= hi are constants",
         "The starts of slices are clamped by the same formula; the value is in [lo, hi].",
         _clamped_index,
+    ),
+    ValueLaw(
+        "min(i, j) = i, max(i, j) = j", "exact", ("minimum", "maximum"),
+        "i and j are indices, and i <= j for all values of their variables",
+        "Indices are exact integers, so their difference decides.", _ordered_indices,
     ),
     ValueLaw(
         "comparisons of indices are choices", "exact", ("compare",), "both operands are indices",

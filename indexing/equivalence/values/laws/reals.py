@@ -27,6 +27,7 @@ RECIPROCAL: Final = "x / y = x * (1 / y)"
 INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
+LIKE_TERMS: Final = "a * x + b * x = (a + b) * x"
 REDUCED_TOGETHER: Final = "all-reduce(x) + all-reduce(y) = all-reduce(x + y)"
 ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
 COMPLEX_ONE: Final = "z * 1 = z"
@@ -58,10 +59,50 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
     together = _reduce_together(algebra, terms)
     if len(together) < len(terms):
         terms, uses = together, uses | {REDUCED_TOGETHER}
+    terms = _add_like_terms(algebra, kind, terms)
     algebra.note(uses)
     if len(terms) < 2:
         return terms[0] if terms else algebra.table.constant(0, kind)
     return algebra.raw(Application("add", (), kind, tuple(terms)))
+
+
+def _add_like_terms(algebra: Constructors, kind: str, terms: list[Formula]) -> list[Formula]:
+    """Return terms in which those are one that differ by a constant factor, unless it is 0."""
+    factors: dict[Formula, list[float]] = {}
+    for term in terms:
+        factor, rest = _constant_factor(algebra, kind, term)
+        factors.setdefault(rest, []).append(factor)
+    if len(factors) == len(terms):
+        return terms
+    added: list[Formula] = []
+    for rest, each in factors.items():
+        total = 0.0
+        for factor in each:
+            total = _rounded_result(algebra, "add", kind, total, factor)
+        single = [total] if len(each) > 1 and total and math.isfinite(total) else each
+        if len(single) < len(each):
+            algebra.note([LIKE_TERMS])
+        for factor in single:
+            constant = _computed_constant(
+                algebra, factor, kind, is_computed=len(single) < len(each)
+            )
+            added.append(algebra.apply("multiply", (), kind, [constant, rest]))
+    return added
+
+
+def _constant_factor(algebra: Constructors, kind: str, term: Formula) -> tuple[float, Formula]:
+    """Return the constant factor of a term, and the product of the others."""
+    if is_call(term, "negate"):
+        factor, rest = _constant_factor(algebra, kind, term.arguments[0])
+        return -factor, rest
+    constants = [t for t in term.arguments if float_value(t) is not None]
+    if not is_call(term, "multiply") or len(constants) != 1:
+        return 1.0, term
+    others = [t for t in term.arguments if t is not constants[0]]
+    rest = others[0]
+    if len(others) > 1:
+        rest = algebra.raw(Application("multiply", (), kind, tuple(others)))
+    return float(constants[0].value), rest
 
 
 def _reduce_together(algebra: Constructors, terms: list[Formula]) -> list[Formula]:
