@@ -10,6 +10,7 @@ from indexing.equivalence.values.folds import fold_unions
 from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.laws import reals
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.normalising import RealAlgebra
 from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
@@ -94,3 +95,21 @@ def test_sums_as_deep_as_formulas_may_be_are_compared(root: str) -> None:
     )
     (result,) = compare_values(before, after)
     assert not result
+
+
+def test_a_function_of_terms_is_simplified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Substitutions rebuild the same terms again; the laws that they use are noted each time."""
+    exact = FormulaAlgebra(FormulaTable())
+    algebra = RealAlgebra(exact, exact_arithmetic=False)
+    (x,) = reads(algebra.table, 1)
+    half = algebra.table.constant(2.5, "f32")
+    simplified = calls_of(monkeypatch, FormulaAlgebra, "_simplify")
+    quotient = algebra.apply("divide", (), "f32", [x, half])
+    count, names = len(simplified), list(algebra.uses)
+    assert names
+    algebra.uses.clear()
+    assert algebra.apply("divide", (), "f32", [x, half]) is quotient
+    assert len(simplified) == count
+    assert algebra.uses == names
+    assert algebra.apply("divide", (), "f32", [half, x]) is not quotient
+    assert algebra.apply("divide", (), "f64", [x, half]) is not quotient

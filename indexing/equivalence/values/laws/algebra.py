@@ -79,6 +79,7 @@ class FormulaAlgebra:
         self.uses: list[str] = []
         self.computed: set[Formula] = set()
         self.written: set[Formula] = set()
+        self._applied: dict[Hashable, tuple[Formula, tuple[str, ...]]] = {}
 
     def note(self, names: Iterable[str]) -> None:
         """Record uses of laws that are not exact."""
@@ -89,7 +90,22 @@ class FormulaAlgebra:
     def apply(
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula:
-        """Return a function of terms, with a result of this type."""
+        """Return a function of terms, with a result of this type; each is simplified once."""
+        key = opcode, attributes, element_type, tuple(arguments)
+        known = self._applied.get(key)
+        if known is None:
+            start = len(self.uses)
+            result = self._simplify(opcode, attributes, element_type, arguments)
+            self._applied[key] = result, tuple(self.uses[start:])
+            return result
+        result, names = known
+        self.uses += names
+        return result
+
+    def _simplify(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula:
+        """Return a function of terms, by the first law that applies."""
         if any(map(_is_undefined, arguments[: 1 if opcode == "select" else None])):
             return self.undefined(element_type)
         folded = self._fold_constants(opcode, attributes, element_type, arguments)

@@ -262,12 +262,13 @@ class FormulaSubstitution:
     ) -> None:
         self.table, self.rebuild, self.variable = table, rebuild, variable
         self.values = dict(values)
-        self._keys = frozenset(values)
+        self._is_untouched = frozenset(values).isdisjoint
         self._rebuilt: dict[int, Formula] = {}
         self._exprs: dict[Expr, Expr] = {}
 
     def __call__(self, term: Formula) -> Formula:
-        if not (term.free & self._keys):
+        is_untouched = self._is_untouched
+        if is_untouched(term.free):
             return term
         rebuilt = self._rebuilt
         pending = [term]
@@ -276,7 +277,9 @@ class FormulaSubstitution:
             if top.number in rebuilt:
                 pending.pop()
                 continue
-            waiting = [t for t in top.children if t.number not in rebuilt and t.free & self._keys]
+            waiting = [
+                t for t in top.children if t.number not in rebuilt and not is_untouched(t.free)
+            ]
             if waiting:
                 pending += waiting
                 continue
@@ -300,7 +303,7 @@ class FormulaSubstitution:
         values = dict(self.values)
         for v in runtime:
             inner = self.table.runtime[v]
-            if inner.free & self._keys:
+            if not self._is_untouched(inner.free):
                 values[v] = self.variable(self(inner), v.bounds)
         return Substitution(values)(expr)
 
