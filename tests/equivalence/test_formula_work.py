@@ -7,6 +7,9 @@ import pytest
 import hlo
 from indexing.equivalence.values.engine import compare_values
 from indexing.equivalence.values.folds import fold_unions
+from indexing.equivalence.values.folds.fold_ranges import Fold
+from indexing.equivalence.values.folds.folds import fold_formula
+from indexing.equivalence.values.folds.set_folds import SetFolds
 from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.laws import reals
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
@@ -113,3 +116,21 @@ def test_a_function_of_terms_is_simplified_once(monkeypatch: pytest.MonkeyPatch)
     assert algebra.uses == names
     assert algebra.apply("divide", (), "f32", [half, x]) is not quotient
     assert algebra.apply("divide", (), "f64", [x, half]) is not quotient
+
+
+def test_the_folds_of_a_sum_are_made_once_for_all_limits_that_they_keep() -> None:
+    table = FormulaTable()
+    algebra = RealAlgebra(FormulaAlgebra(table), exact_arithmetic=False)
+    zero = table.constant(0, "f32")
+    total = zero
+    for k in range(20):
+        array = table.array("opaque", ("array", k), "f32", (200,))
+        term = table.read(array, [I.as_expr()])
+        fold = Fold("add", (), 0, "f32", (zero,), (term,), (I,), ())
+        total = algebra.apply("add", (), "f32", [total, fold_formula(algebra, fold)])
+    folds = SetFolds(algebra)
+    made = folds.of("add", total, 0, 128)
+    assert len(made) == 20
+    assert folds.of("add", total, 0, 20) is made
+    assert folds.of("add", total, 0, 19) == []
+    assert len(folds.of("add", total, 0, 20)) == 20

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound
+from indexing.equivalence.values.folds.set_folds import SetFolds
 from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.formulas.expansions import has_definitions
@@ -77,7 +78,7 @@ class SharedFormulas:
 
     def __init__(self, numbering: Numbering) -> None:
         self.elements = Elements(numbering, shares=True)
-        self.matching = Matching(self.elements.algebra)
+        self.matching = Matching(SetFolds(self.elements.algebra))
         self.arguments: dict[tuple[int, Path], Formula] = {}
         self.frame = Frame(self.arguments)
         self.has_proof = False
@@ -148,9 +149,10 @@ class ValueComparison:
         )
         self.normal = Normalising(algebra)
         self.shared = SharedFormulas(self.numbering)
-        self.exact = Matching(self.elements.algebra)
+        self.exact = Matching(SetFolds(self.elements.algebra))
+        folds = SetFolds(algebra)
         self.matching, self.quick = (
-            Matching(algebra, algebra.reassociates, drops_roundings=keeps, is_quick=is_quick)
+            Matching(folds, algebra.reassociates, drops_roundings=keeps, is_quick=is_quick)
             for is_quick in (False, True)
         )
         self._programs: dict[Hashable, list[NumberedArray]] = {}

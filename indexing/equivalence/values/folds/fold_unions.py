@@ -78,16 +78,17 @@ def _opcode(term: Formula) -> str:
 
 
 def equal_unions(
-    folds: SetFolds, combiner: str, before: Formula, after: Formula, equal: Equal
+    folds: SetFolds, limit: int, combiner: str, before: Formula, after: Formula, equal: Equal
 ) -> bool:
     """Return True if two sums of folds are folds of equal values over equal sets.
 
     Args:
+        limit: the limit on the folds of a sum.
         equal: returns True if two terms are proved equal.
     """
     algebra = folds.algebra
     first = _first_unused(before.free | after.free)
-    sides = [folds.of(combiner, term, first) for term in (before, after)]
+    sides = [folds.of(combiner, term, first, limit) for term in (before, after)]
     if not all(sides):
         return False
     ours, theirs = _over_equal_elements(algebra, sides)

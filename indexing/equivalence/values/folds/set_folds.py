@@ -48,43 +48,69 @@ class SetFold:
         return self.fold.values[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The folds of a sum.
+
+    Attributes:
+        folds: the folds; [] if one of them has no form over a set, or if there are too many.
+        count: the number of folds that were made.
+        limit: the limit that they exceed; None if they are all the folds.
+        names: the laws that made them.
+    """
+
+    folds: list[SetFold]
+    count: int
+    limit: int | None
+    names: list[str]
+
+    def holds_within(self, limit: int) -> bool:
+        """Return True if another limit has the same folds."""
+        return self.count <= limit if self.limit is None else self.limit == limit
+
+
 class SetFolds:
     """The folds of which sums consist, each computed once.
 
     Attributes:
         algebra: rebuilds terms.
         supports: the supports of the terms.
-        limit: the limit on the folds of a sum.
     """
 
-    def __init__(self, algebra: FormulaAlgebra, supports: Supports, limit: int = MAX_PARTS) -> None:
-        self.algebra, self.supports, self.limit = algebra, supports, limit
-        self._known: dict[tuple[str, int, int], tuple[list[SetFold], list[str]]] = {}
+    def __init__(self, algebra: FormulaAlgebra) -> None:
+        self.algebra, self.supports = algebra, Supports(algebra.table)
+        self._known: dict[tuple[str, int, int], _Parts] = {}
 
-    def of(self, combiner: str, term: Formula, first: int) -> list[SetFold]:
+    def of(self, combiner: str, term: Formula, first: int, limit: int) -> list[SetFold]:
         """Return the folds of which a sum consists; [] if one of them has no form over a set.
 
         Args:
             first: the number of the first element of each fold.
+            limit: the limit on the folds of a sum; [] for more of them.
         """
         key, uses = (combiner, term.number, first), self.algebra.uses
-        if key not in self._known:
-            start = len(uses)
-            folds = self._make_folds(combiner, term, first)
-            self._known[key] = folds, list(dict.fromkeys(uses[start:]))
-            return folds
-        folds, names = self._known[key]
-        self.algebra.note(names)
+        known = self._known.get(key)
+        if known is not None and known.holds_within(limit):
+            self.algebra.note(known.names)
+            return known.folds
+        start = len(uses)
+        folds, count = self._make_folds(combiner, term, first, limit)
+        names = list(dict.fromkeys(uses[start:]))
+        exceeded = limit if count > limit else None
+        self._known[key] = _Parts(folds, count, exceeded, names)
         return folds
 
-    def _make_folds(self, combiner: str, term: Formula, first: int) -> list[SetFold]:
-        parts = []
-        for number, fold in enumerate(_folds(self.algebra, combiner, term, ())):
+    def _make_folds(
+        self, combiner: str, term: Formula, first: int, limit: int
+    ) -> tuple[list[SetFold], int]:
+        """Return the folds, or [], and the number of folds that were made."""
+        parts: list[SetFold] = []
+        for count, fold in enumerate(_folds(self.algebra, combiner, term, ()), 1):
             part = _abstract_elements(self.algebra, self.supports, fold, first)
-            if part is None or number == self.limit:
-                return []
+            if part is None or count > limit:
+                return [], count
             parts.append(_order_elements(self.algebra, self.supports, part))
-        return parts
+        return parts, len(parts)
 
 
 def _folds(algebra: FormulaAlgebra, combiner: str, term: Formula, guards: Guards) -> Iterator[Fold]:

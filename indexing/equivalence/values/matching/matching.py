@@ -28,7 +28,6 @@ from indexing.equivalence.values.matching.likeness import (
     most_alike,
 )
 from indexing.equivalence.values.terms.functions import MANTISSA, is_float
-from indexing.equivalence.values.terms.supports import Supports
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import variables_in
@@ -94,6 +93,7 @@ class Matching:
     """A comparison of terms over the same variables; each pair of terms is compared once.
 
     Attributes:
+        set_folds: the folds of which sums consist; comparisons with the same algebra share them.
         allows_rounding: constants that the laws computed may differ by rounding.
         drops_roundings: the terms after may lack a rounding to a narrower type and back.
         is_quick: terms that reach other symbols or variables are taken for unequal.  That ends most
@@ -104,7 +104,7 @@ class Matching:
         has_case_proof: two terms were proved equal by cases.
     """
 
-    algebra: FormulaAlgebra
+    set_folds: SetFolds
     allows_rounding: bool = False
     drops_roundings: bool = False
     is_quick: bool = False
@@ -116,11 +116,11 @@ class Matching:
     _nested: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _used: set[tuple[str, Key]] = field(default_factory=set)
-    _set_folds: SetFolds = field(init=False)
 
-    def __post_init__(self) -> None:
-        limit = MAX_QUICK_PARTS if self.is_quick else MAX_PARTS
-        self._set_folds = SetFolds(self.algebra, Supports(self.algebra.table), limit)
+    @property
+    def algebra(self) -> FormulaAlgebra:
+        """The algebra that rebuilds terms."""
+        return self.set_folds.algebra
 
     def equal(self, before: Formula, after: Formula) -> bool:
         """Return True if both terms are proved equal."""
@@ -171,7 +171,7 @@ class Matching:
 
     def _reach_others(self, before: Formula, after: Formula) -> bool:
         """Return True if two terms have other free variables, or reach other symbols."""
-        supports = self._set_folds.supports
+        supports = self.set_folds.supports
         return before.free != after.free or supports.of(before) != supports.of(after)
 
     def _compare_inside(self, before: Formula, after: Formula) -> None:
@@ -202,7 +202,8 @@ class Matching:
                 pairs.append((one, other))
             return self.equal(one, other)
 
-        if not equal_unions(self._set_folds, combiner, before, after, equal):
+        limit = MAX_QUICK_PARTS if self.is_quick else MAX_PARTS
+        if not equal_unions(self.set_folds, limit, combiner, before, after, equal):
             return None
         own = [(REORDER, (before.number, after.number))] if is_rounded else []
         inside = [self._comparison(one, other).uses for one, other in pairs]
