@@ -107,7 +107,7 @@ def compare_programs(
     if isinstance(pair, Unknown):
         return Undecided(pair.reason, pair.instruction)
     if level == "reads":
-        return _by_reads(pair)
+        return _by_reads(pair, Runs(pair))
     if level == "counts":
         return _by_counts(pair)
     if level == "numbers":
@@ -138,11 +138,10 @@ def is_structurally_equal(before: Program, after: Program) -> bool:
 # ---------------------------------------------------------------- levels
 
 
-def _by_reads(pair: Pair, equal: Container[int] = ()) -> Verdict:
+def _by_reads(pair: Pair, runs: Runs, equal: Container[int] = ()) -> Verdict:
     """Return the verdict at level reads; outputs with equal formulas need no comparison."""
     outputs = [number for number in range(len(pair.before.outputs)) if number not in equal]
     comparison = compare_reads(pair, outputs)
-    runs = Runs(pair)
     fewer: list[FewerReads] = []
     undecided: list[str] = [reason.reason for reason in comparison.unknown]
     for gap in comparison.gaps:
@@ -160,7 +159,7 @@ def _by_reads(pair: Pair, equal: Container[int] = ()) -> Verdict:
 
 
 def _by_counts(pair: Pair) -> Verdict:
-    reads = _by_reads(pair)
+    reads = _by_reads(pair, Runs(pair))
     if not isinstance(reads, Proved):
         return reads
     gap = compare_counts(pair)
@@ -198,10 +197,13 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         return _by_effects(pair, numbers, dict(laws))
     is_complete = len(results) == len(pair.before.outputs)
     equal = tuple([k for k, result in enumerate(results) if result]) if is_complete else ()
-    reads = _by_weaker_reads(pair, equal)
+    runs = Runs(pair)
+    reads = _by_weaker_reads(pair, runs, equal)
     if isinstance(reads, Differs):
         return replace(reads, equal_outputs=equal)
-    witness = _value_witness(pair, residual, formulas.exact_arithmetic)
+    witness = _value_witness(
+        pair, Runs(pair, exact=True) if formulas.exact_arithmetic else runs, residual
+    )
     if isinstance(witness, Differs):
         return replace(witness, equal_outputs=equal)
     return Undecided(
@@ -215,9 +217,9 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     )
 
 
-def _value_witness(pair: Pair, residual: Residual, exact: bool) -> Differs | Unknown | None:
+def _value_witness(pair: Pair, runs: Runs, residual: Residual) -> Differs | Unknown | None:
     """Return an output element whose values differ, if an execution shows one."""
-    witness = by_values(pair, Runs(pair, exact=exact), "values")
+    witness = by_values(pair, runs, "values")
     if witness is None and residual.in_the_reals is not None:
         return by_rounding(pair)
     return witness
@@ -235,14 +237,14 @@ def _by_effects(pair: Pair, numbers: Mapping[int, int], laws: Mapping[str, int])
     if unknown is None:
         return Proved("values", laws)
     every = tuple(range(len(pair.before.outputs)))
-    level = _by_weaker_reads(pair, ()).level
+    level = _by_weaker_reads(pair, Runs(pair), ()).level
     return Undecided(unknown.reason, unknown.instruction, level=level, equal_outputs=every)
 
 
 _AGREEMENT: Final = ("", "; executions agree")
 
 
-def _by_weaker_reads(pair: Pair, equal: Container[int]) -> Verdict:
+def _by_weaker_reads(pair: Pair, runs: Runs, equal: Container[int]) -> Verdict:
     """Return the verdict at level reads for programs with formulas that are not proved equal."""
     count = sum(number not in equal for number in range(len(pair.before.outputs)))
     modules = {side.computation.module for side in (pair.before, pair.after)}
@@ -250,4 +252,4 @@ def _by_weaker_reads(pair: Pair, equal: Container[int]) -> Verdict:
     if count * size > MAX_READS_WORK:
         limit = f"budget of {MAX_READS_WORK:,} outputs times instructions"
         return Undecided(f"not compared: {limit}")
-    return _by_reads(pair, equal)
+    return _by_reads(pair, runs, equal)

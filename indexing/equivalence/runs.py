@@ -245,6 +245,11 @@ class Runs:
 
     def value_gap(self) -> ValueGap | Unknown | None:
         """Return an output element with different values, on one of several inputs."""
+        return self._first_gap
+
+    @cached_property
+    def _first_gap(self) -> ValueGap | Unknown | None:
+        """The answer of `value_gap`; verdicts at level reads and at level values have the same."""
         if self.obstacle is not None:
             return self.obstacle
         gap: ValueGap | Unknown | None = None

@@ -10,6 +10,8 @@ from hlo.modules.module import Module
 from indexing import equivalent
 from indexing.equivalence import Differs, Undecided
 from indexing.equivalence.evidence import Allowed, far_apart
+from indexing.equivalence.runs import MANY_EDGE_SEEDS, MANY_SEEDS, Runs
+from tests.growth.work import calls_of
 
 F, Z = "p = f32[4] parameter(0)", "z = f32[] constant(0)  b = f32[4] broadcast(z), dimensions={}"
 PQ = f"{F}  q = f32[4] parameter(1)"
@@ -164,3 +166,18 @@ def test_undecided_remains_undecided() -> None:
     verdict = equivalent(*modules((same, "p = s8[4] parameter(0)  ROOT r = s8[4] abs(p)")))
     assert not isinstance(verdict, Differs)
     assert bool(verdict) or isinstance(verdict, Undecided)
+
+
+def test_executions_that_agree_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdicts at level reads and at level values need the same executions."""
+    text = """ENTRY e {{ p = f32[6] parameter(0)  i = s32[] parameter(1)
+      m = s32[] constant({mask})  k = s32[] and(i, m)  j = s32[] {start}
+      ROOT s = f32[2] dynamic-slice(p, j), dynamic_slice_sizes={{2}} }}"""
+    before = hlo.parse(text.format(mask=3, start="copy(k)"))
+    after = hlo.parse(text.format(mask=-4, start="subtract(i, k)"))
+    calls = calls_of(monkeypatch, Runs, "gap_on")
+    verdict = equivalent(before, after)
+    assert isinstance(verdict, Undecided)
+    assert "runtime indices are different formulas" in verdict.note
+    assert "executions agree" in verdict.reason
+    assert len(calls) == MANY_SEEDS + MANY_EDGE_SEEDS
