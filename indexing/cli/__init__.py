@@ -94,6 +94,8 @@ def _run_on_streams(arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for any terminal encoding
     os.environ.setdefault("JAX_PLATFORMS", "cpu")  # other plugins would look for their devices
+    # Products in executions are small: threads of NumPy wait for each other longer than they work.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000, 20, 50)  # most objects are long-lived: collect rarely
     status = run(arguments)
     if status == INTERRUPTED:

@@ -116,6 +116,26 @@ print(*sorted(set(sys.modules) - started))
 """
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("3", "3")])
+def test_a_command_uses_one_thread_for_products_unless_told(given: str | None, used: str) -> None:
+    """Threads that wait for each other need processors: 30 times those of the product itself."""
+    name = "OPENBLAS_NUM_THREADS"
+    variables = {key: value for key, value in ENVIRONMENT.items() if key != name}
+    code = f"""
+import atexit, os, sys
+from indexing.cli import main
+atexit.register(lambda: sys.stderr.write(os.environ["{name}"]))
+main(["--version"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=variables if given is None else {**variables, name: given},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, used)
+
+
 def test_interrupts_are_handled_before_other_modules_are_imported() -> None:
     """From the first line of the console script to `main`, nothing else can be interrupted."""
     done = subprocess.run(
