@@ -217,7 +217,7 @@ def order_guards(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
         return fold.guards
     table = algebra.table
     body = OpenBody(table, (*fold.values, *fold.inits, *fold.functions), (), fold.ranges)
-    places = {v: place for place, v in enumerate(body.variables())}
+    places = {v: place for place, v in enumerate(body.variables)}
 
     def key(guard: Constraint) -> tuple[object, ...]:
         expr = guard.expr - guard.expr.constant

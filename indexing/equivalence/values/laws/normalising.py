@@ -82,8 +82,8 @@ class Normalising(Renaming):
         """Return the uses of laws at subterms that only one of two terms has."""
         ours, theirs = _subterms([before]), _subterms([after])
         counts: Counter[str] = Counter()
-        for number in ours ^ theirs:
-            counts.update(self.laws.get(number, ()))
+        for number in self.laws.keys() & (ours ^ theirs):
+            counts.update(self.laws[number])
         return counts
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -44,7 +45,7 @@ class ClosedBody:
     index: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenBody:
     """Formulas and expressions over variables, of which `ranges` are bound."""
 
@@ -53,18 +54,19 @@ class OpenBody:
     exprs: tuple[Expr, ...]
     ranges: tuple[Variable, ...]
 
-    def variables(self) -> list[Variable]:
-        """Return the free variables in the order of their first occurrence."""
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The free variables in the order of their first occurrence."""
         ordered: dict[Variable, None] = {}
-        for expr in self.all_exprs():
+        for expr in self.all_exprs:
             ordered.update(dict.fromkeys(self.table.first_variables(expr)))
-        return [v for v in ordered if v not in self.table.runtime]
+        return tuple([v for v in ordered if v not in self.table.runtime])
 
-    def all_exprs(self) -> Iterator[Expr]:
-        """Yield the expressions of all subterms, in an order that does not depend on names."""
-        for term in self.all_terms():
-            yield from term.index
-        yield from self.exprs
+    @cached_property
+    def all_exprs(self) -> tuple[Expr, ...]:
+        """The expressions of all subterms, each once, in an order that does not depend on names."""
+        inside = [expr for term in self.all_terms() for expr in term.index]
+        return tuple(dict.fromkeys([*inside, *self.exprs]))
 
     def all_terms(self) -> Iterator[Formula]:
         """Yield the subterms with free variables, in an order that does not depend on names."""
@@ -76,23 +78,26 @@ class OpenBody:
                 continue
             visited.add(term.number)
             yield term
-            pending += [*self._runtime(term.index), *term.arguments][::-1]
+            has_runtime = len(term.children) > len(term.arguments)
+            runtime = self._runtime(term.index) if has_runtime else ()
+            pending += [*runtime, *term.arguments][::-1]
 
     def _runtime(self, exprs: Sequence[Expr]) -> list[Formula]:
         """Return the terms of the runtime variables in expressions, in order of occurrence."""
         ordered = [v for expr in exprs for v in self.table.first_variables(expr)]
         return [self.table.runtime[v] for v in ordered if v in self.table.runtime]
 
-    def linear_forms(self) -> set[Expr]:
-        """Return the sums in which variables occur: expressions, and operands of their atoms."""
+    @cached_property
+    def linear_forms(self) -> frozenset[Expr]:
+        """The sums in which variables occur: expressions, and operands of their atoms."""
         forms: set[Expr] = set()
-        pending = list(self.all_exprs())
+        pending = list(self.all_exprs)
         while pending:
             expr = pending.pop()
             if expr not in forms:
                 forms.add(expr)
                 pending += [e for atom in expr.parts for e in getattr(atom, "operands", ())]
-        return forms
+        return frozenset(forms)
 
     def rewrite_body(self, rewrite: Rewrite, values: Mapping[Variable, Expr],
                   ranges: Sequence[Variable]) -> OpenBody:  # fmt: skip
@@ -132,7 +137,7 @@ def close_body(
     body, index = _change_variables(body, rewrite, keeps_ranges)
     if not keeps_ranges:
         body = _reverse_ranges(body, rewrite)
-    order = body.variables()
+    order = body.variables
     outer = [v for v in order if v not in body.ranges]
     inner = [] if keeps_ranges else [v for v in order if v in body.ranges]
     inner += [v for v in body.ranges if v not in inner]
@@ -140,7 +145,7 @@ def close_body(
     bound = [Variable(f"s{k}", v.lower, v.upper) for k, v in enumerate(inner)]
     news = [v.as_expr() for v in (*dims, *bound)]
     body = body.rewrite_body(rewrite, dict(zip((*outer, *inner), news, strict=True)), bound)
-    assert set(body.variables()) <= {*dims, *bound}, "a closed body has no other variables"
+    assert set(body.variables) <= {*dims, *bound}, "a closed body has no other variables"
     at_dims = tuple([index[v] for v in outer])
     return ClosedBody(tuple(dims), tuple(bound), body.terms, body.exprs, at_dims)
 
@@ -161,7 +166,7 @@ def _change_variables(
     body: OpenBody, rewrite: Rewrite, keeps_ranges: bool
 ) -> tuple[OpenBody, dict[Variable, Expr]]:
     """Merge and split the variables of a body; also return the values of its dimensions."""
-    index = {v: v.as_expr() for v in body.variables() if v not in body.ranges}
+    index = {v: v.as_expr() for v in body.variables if v not in body.ranges}
     for count in range(MAX_CHANGES):
         change = _merge_variables(body, keeps_ranges, count) or _split_variable(
             body, keeps_ranges, count
@@ -183,7 +188,7 @@ def _reverse_ranges(body: OpenBody, rewrite: Rewrite) -> OpenBody:
     """Count range variables downwards that have a negative factor where they occur first."""
     pending = {v for v in body.ranges if not v.lower and v.upper}
     values = {}
-    for expr in body.all_exprs():
+    for expr in body.all_exprs:
         for v in pending.intersection(expr.parts):
             if isinstance(v, Variable) and expr.parts[v] < 0:
                 values[v] = v.upper - v.as_expr()
@@ -195,8 +200,8 @@ def _reverse_ranges(body: OpenBody, rewrite: Rewrite) -> OpenBody:
 
 def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     """Return the change to ``z = x * size(y) + y`` for variables that occur only so, if any."""
-    forms = [expr for expr in body.linear_forms() if expr.parts]
-    variables = body.variables()
+    forms = [expr for expr in body.linear_forms if expr.parts]
+    variables = body.variables
     for y in variables:
         for x in variables:
             if x is y or (x in body.ranges) != (y in body.ranges):
@@ -216,8 +221,8 @@ def _merge_variables(body: OpenBody, keeps_ranges: bool, count: int) -> _Change 
 
 def _split_variable(body: OpenBody, keeps_ranges: bool, count: int) -> _Change | None:
     """Return the change to digits of a variable of which digits occur, if any."""
-    divisors, variables = _divisors(body), [*body.variables(), *body.ranges]
-    for v in body.variables():
+    divisors, variables = _divisors(body), [*body.variables, *body.ranges]
+    for v in body.variables:
         if v not in divisors or v.lower or (keeps_ranges and v in body.ranges):
             continue
         chain = [1, *sorted(divisors[v]), v.upper + 1]
@@ -237,7 +242,7 @@ def _split_variable(body: OpenBody, keeps_ranges: bool, count: int) -> _Change |
 def _divisors(body: OpenBody) -> dict[Variable, set[int]]:
     """Return the divisors in ``floor(v / divisor)`` of each variable."""
     divisors: dict[Variable, set[int]] = {}
-    for form in body.linear_forms():
+    for form in body.linear_forms:
         for atom in form.parts:
             if not isinstance(atom, Floor) or atom.numerator.constant:
                 continue
