@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo
-from indexing.equivalence.values.engine import compare_values
+from indexing.equivalence.values.engine import ValueComparison, compare_values
 from indexing.equivalence.values.folds import fold_unions
 from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
@@ -134,3 +134,24 @@ def test_the_folds_of_a_sum_are_made_once_for_all_limits_that_they_keep() -> Non
     assert folds.of("add", total, 0, 20) is made
     assert folds.of("add", total, 0, 19) == []
     assert len(folds.of("add", total, 0, 20)) == 20
+
+
+SCATTER = """add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+ENTRY e {{ p = f32[7,3] parameter(0)  i = s32[{n},1] parameter(1)  u = f32[{n},3] parameter(2)
+  s = f32[7,3] scatter(p, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add
+  ROOT r = f32[7,3] {root}(s) }}"""
+
+
+@pytest.mark.parametrize(("updates", "comparisons"), [(1, [False, True]), (2, [False])])
+def test_programs_without_definitions_are_not_compared_by_definitions(
+    monkeypatch: pytest.MonkeyPatch, updates: int, comparisons: list[bool]
+) -> None:
+    """A scatter of one update is defined by other ops; one of several updates is not."""
+    before, after = (
+        hlo.parse(SCATTER.format(n=updates, root=root)).entry for root in ("sine", "cosine")
+    )
+    calls = calls_of(monkeypatch, ValueComparison, "_results")
+    (result,) = ValueComparison().results(before, after)
+    assert not result
+    assert [comparison.expands for comparison, *_ in calls] == comparisons

@@ -9,11 +9,13 @@ import hlo
 from indexing import equivalent
 from indexing.equivalence import Differs, Proved
 from indexing.equivalence.roundings import widen_floats
+from indexing.equivalence.values.engine import ValueComparison
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.roundings import EXCESS, FACTORS
 from indexing.equivalence.values.terms.terms import FormulaTable
 from indexing.execution import run
 from tests.equivalence.value_terms import edges, parameter, same, value
+from tests.growth.work import calls_of
 
 HEAD = """HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
@@ -162,3 +164,28 @@ def test_roundings_commute_with_selecting_functions(opcode: str, kind: str) -> N
 def test_roundings_do_not_commute_with_sums() -> None:
     sum_of = "s = f32[7] add(w, x)  n2 = bf16[7] convert(s)  ROOT r = f32[7] convert(n2)"
     assert word(WHOLE + sum_of, ROUNDED + sum_of) != "equal to the last bit"
+
+
+ALL = [None, "added to factors", "dropped"]
+# fmt: off
+REPEATED = [
+    # factors                                                        comparisons
+    ("x = bf16[4,3] parameter(0)  y = bf16[3,5] parameter(1)",      [None, "dropped"]),
+    ("x = f32[4,3] parameter(0)  y = bf16[3,5] parameter(1)",       ALL),
+    ("x = f32[4,3] parameter(0)  y = f32[3,5] parameter(1)",        ALL),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("factors", "comparisons"), REPEATED)
+def test_factors_are_rounded_only_if_this_changes_one(
+    monkeypatch: pytest.MonkeyPatch, factors: str, comparisons: list[str | None]
+) -> None:
+    text = f"""ENTRY e {{ {factors}
+      d = f32[4,5] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+      b = bf16[4,5] convert(d)  ROOT r = bf16[4,5] %s(b) }}"""
+    before, after = (hlo.parse(text % opcode).entry for opcode in ("sine", "cosine"))
+    calls = calls_of(monkeypatch, ValueComparison, "_results")
+    (result,) = ValueComparison().results(before, after)
+    assert not result
+    assert [comparison.roundings for comparison, *_ in calls] == comparisons

@@ -7,22 +7,26 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
-from indexing.dataflow.needed import dependencies_of
-from indexing.dataflow.soundness import require_sound
 from indexing.equivalence.values.folds.set_folds import SetFolds
 from indexing.equivalence.values.formulas.applications import Arguments, Frame
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
-from indexing.equivalence.values.formulas.expansions import has_definitions
 from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedArray, Numbering
 from indexing.equivalence.values.formulas.sorts import STABLE
-from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.matching import (
+    MAX_COMPARED,
     ROUNDED_ONCE,
     Matching,
     UnequalTerms,
 )
 from indexing.equivalence.values.matching.residuals import reason_of, texts_of
+from indexing.equivalence.values.outputs import (
+    has_narrow,
+    may_expand,
+    module_of,
+    numbered_outputs,
+    references,
+)
 from indexing.equivalence.values.results import (
     EqualFormulas,
     Residual,
@@ -33,7 +37,7 @@ from indexing.equivalence.values.results import (
     judged_roundings,
 )
 from indexing.equivalence.values.terms.terms import Formula
-from indexing.maps.arrays import ArrayRef, Path, array_leaves
+from indexing.maps.arrays import ArrayRef, Path
 
 OutputPairs: TypeAlias = Sequence[tuple[NumberedArray, NumberedArray]]
 """The outputs of two programs, before and after."""
@@ -155,6 +159,7 @@ class ValueComparison:
             Matching(folds, algebra.reassociates, drops_roundings=keeps, is_quick=is_quick)
             for is_quick in (False, True)
         )
+        self._cases_of_proofs = 0
         self._programs: dict[Hashable, list[NumberedArray]] = {}
         self._modules: tuple[Module | None, Module | None] = None, None
 
@@ -170,7 +175,7 @@ class ValueComparison:
             return results
         results = self._with_roundings(results, before, after, parameters)
         is_open = any(isinstance(r, Residual) and r.in_the_reals is None for r in results)
-        if not is_open or self.expands or not _has_definitions(before, after):
+        if not is_open or self.expands or not may_expand(before, after):
             return results
         return self._expanded_results(results, before, after, parameters)
 
@@ -182,7 +187,7 @@ class ValueComparison:
         parameters: Mapping[int, int] | None,
     ) -> list[ValueResult]:
         """Return results in which outputs that are not proved are compared by definitions."""
-        ours, theirs = _references(before), _references(after)
+        ours, theirs = references(before), references(after)
         if not len(results) == len(ours) == len(theirs):
             return results
         numbers = [k for k, result in enumerate(results) if not result]
@@ -233,14 +238,16 @@ class ValueComparison:
         parameters: Mapping[int, int] | None,
     ) -> list[ValueResult]:
         """Return results in which roundings to a narrower type are judged."""
-        ours, theirs = _references(before), _references(after)
+        ours, theirs = references(before), references(after)
         is_judged = self.roundings is None and not self.exact_arithmetic
         if not is_judged or not len(results) == len(ours) == len(theirs):
             return results
-        if not _has_narrow(ours, theirs):
+        if not has_narrow(ours, theirs):
             return results
 
         def compare(roundings: Roundings, numbers: Sequence[int]) -> list[ValueResult]:
+            if roundings == "added to factors" and self._rounds_no_factors(results):
+                return [results[k] for k in numbers]
             if roundings not in self._others:
                 self._others[roundings] = ValueComparison(roundings=roundings)
             mine, other = ([each[k] for k in numbers] for each in (ours, theirs))
@@ -264,7 +271,7 @@ class ValueComparison:
         if all(a is b for a, b in zip(ours, theirs, strict=True)):
             return [EqualFormulas(is_structural=True)] * len(ours)
         self.arguments.update(self.elements.symbols([*ours, *theirs], "parameter"))
-        self._modules = _module_of(before), _module_of(after)
+        self._modules = module_of(before), module_of(after)
         self.elements.modules = self._modules
         self.done = []
         pairs = list(zip(ours, theirs, strict=True))
@@ -275,8 +282,24 @@ class ValueComparison:
 
     def compare_until(self, stop: int, pairs: OutputPairs) -> None:
         """Compare further outputs, up to number `stop`."""
+        matchings = self.exact, self.quick, self.matching
         for before, after in pairs[len(self.done) : stop]:
-            self.done.append(self._compare_arrays(before, after))
+            cases = sum([each.case_count for each in matchings])
+            result = self._compare_arrays(before, after)
+            self.done.append(result)
+            if result:
+                self._cases_of_proofs += sum([each.case_count for each in matchings]) - cases
+
+    def _rounds_no_factors(self, results: Sequence[ValueResult]) -> bool:
+        """Return True if roundings that are added to factors prove no more outputs.
+
+        The formulas are the same if all factors are rounded, and so are the limits if those proofs
+        which are not repeated did not count against them.
+        """
+        compared = [len(each.compared) for each in (self.exact, self.quick, self.matching)]
+        is_within = not self._cases_of_proofs and max(compared) < MAX_COMPARED
+        has_formulas = all(not isinstance(r, Residual) or r.difference for r in results)
+        return is_within and has_formulas and not self.elements.has_wide_factors
 
     def _number_program(
         self, program: Computation | Sequence[ArrayRef], parameters: Mapping[int, int]
@@ -284,7 +307,7 @@ class ValueComparison:
         key = program if isinstance(program, Computation) else tuple(program)
         numbers = tuple(sorted(parameters.items()))
         if (key, numbers) not in self._programs:
-            self._programs[key, numbers] = _outputs(self.numbering, program, parameters)
+            self._programs[key, numbers] = numbered_outputs(self.numbering, program, parameters)
         return self._programs[key, numbers]
 
     def _compare_arrays(self, before: NumberedArray, after: NumberedArray) -> ValueResult:
@@ -341,61 +364,6 @@ class ValueComparison:
         return True
 
 
-def _references(program: Computation | Sequence[ArrayRef]) -> Sequence[ArrayRef]:
-    """Return the output arrays of a program."""
-    if not isinstance(program, Computation):
-        return program
-    return [ArrayRef(program.root, path) for _, path, _ in array_leaves(program.root.shape)]
-
-
-def _has_narrow(*programs: Sequence[ArrayRef]) -> bool:
-    """Return True if a module has floats that are narrower than f32."""
-    modules = {ref.instruction.module for program in programs for ref in program}
-    return any(
-        leaf.element_type in NARROW
-        for module in modules
-        for i in module.instructions
-        for *_, leaf in array_leaves(i.shape)
-    )
-
-
-def _module_of(program: Computation | Sequence[ArrayRef]) -> Module | None:
-    """Return the module of a program; None if it has no outputs."""
-    if isinstance(program, Computation):
-        return program.module
-    return program[0].instruction.module if program else None
-
-
-def _has_definitions(*programs: Computation | Sequence[ArrayRef]) -> bool:
-    """Return True if a program has ops that are defined by others."""
-    roots = [
-        [program.root] if isinstance(program, Computation) else [r.instruction for r in program]
-        for program in programs
-    ]
-    return any(map(has_definitions, roots))
-
-
 def is_independent(result: ValueResult) -> bool:
     """Return True if a result is the same whatever was compared before."""
     return isinstance(result, EqualFormulas) and ROUNDED_ONCE not in result.laws
-
-
-def _outputs(
-    numbering: Numbering,
-    program: Computation | Sequence[ArrayRef],
-    parameters: Mapping[int, int],
-) -> list[NumberedArray]:
-    """Return the arrays of a program's outputs; tokens are left out.
-
-    Args:
-        parameters: other numbers of parameters.
-    """
-    program = _references(program)
-    if not program:
-        return []
-    roots = [ref.instruction for ref in program]
-    require_sound(dependencies_of(roots))
-    computation = roots[0].computation
-    inputs = numbering.arguments(computation, parameters)
-    values = numbering.values(computation, inputs, roots)
-    return [values[ref.instruction][ref.path] for ref in program]

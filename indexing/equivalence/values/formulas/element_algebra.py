@@ -13,6 +13,7 @@ from indexing.equivalence.values.folds.fold_ranges import Fold
 from indexing.equivalence.values.folds.folds import fold_formula
 from indexing.equivalence.values.formulas.numbering import attributes_of
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
+from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.integers import fits
 from indexing.equivalence.values.terms.functions import Attributes, is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
@@ -44,7 +45,8 @@ class Step:
         function: returns the results of a computation over symbols for its arguments.
         combiner: returns the opcode of a computation that applies one op to both parameters.
         applied: returns the result of a computation of scalars, applied to terms.
-        rounds_factors: factors of products of default precision are rounded to bf16.
+        note_wide_factors: records a product of default precision whose factors are not of bf16.
+        rounds_factors: these factors are rounded to bf16.
     """
 
     algebra: FormulaAlgebra
@@ -56,6 +58,7 @@ class Step:
     function: Callable[[Computation], tuple[Formula, ...]]
     combiner: Callable[[Computation], str]
     applied: Callable[[Computation, Sequence[Formula]], Formula | Unknown]
+    note_wide_factors: Callable[[], None]
     rounds_factors: bool = False
 
     @property
@@ -184,8 +187,11 @@ class Step:
 
     def _rounded_factors(self, values: tuple[Formula, ...], total: str) -> tuple[Formula, ...]:
         """Return the factors of a product as the unit reads them that multiplies by default."""
-        is_rounded = self.rounds_factors and total == "f32"
-        if not is_rounded or not has_default_precision(self.instruction):
+        if total != "f32" or not has_default_precision(self.instruction):
+            return values
+        if not all(map(_is_from_bf16, values)):
+            self.note_wide_factors()
+        if not self.rounds_factors:
             return values
         narrow = [self._convert_term(value, "bf16") for value in values]
         return tuple([self._convert_term(value, "f32") for value in narrow])
@@ -214,6 +220,11 @@ class Step:
             return term
         attributes: Attributes = ()
         return self.algebra.apply("convert", attributes, element_type, [term])
+
+
+def _is_from_bf16(value: Formula) -> bool:
+    """Return True for the conversion of a bf16 to a wider type."""
+    return is_call(value, "convert") and value.arguments[0].type == "bf16"
 
 
 def has_default_precision(instruction: Instruction) -> bool:

@@ -78,6 +78,7 @@ class Elements:
         trusted: the uses of definitions that are not exact, by name.
         expands: ops are replaced by their definitions, and loops by their iterations.
         rounds_factors: factors of products of default precision are rounded to bf16.
+        has_wide_factors: a product of default precision has factors that this changes.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
         modules: those of the programs before and after; None if one is not known.
@@ -91,6 +92,7 @@ class Elements:
     trusted: Counter[str]
     expands: bool
     rounds_factors: bool
+    has_wide_factors: bool
     shares: bool
     limit: int
     modules: tuple[Module | None, Module | None]
@@ -111,6 +113,7 @@ class Elements:
         self.trusted = Counter()
         self.origins = {}
         self.modules = None, None
+        self.has_wide_factors = False
         self.expands, self.shares, self.rounds_factors = expands, shares, rounds_factors
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
 
@@ -214,8 +217,12 @@ class Elements:
             function=self.function,
             combiner=self.combiner,
             applied=self.apply_computation,
+            note_wide_factors=self._note_wide_factors,
             rounds_factors=self.rounds_factors,
         )
+
+    def _note_wide_factors(self) -> None:
+        self.has_wide_factors = True
 
     def combiner(self, computation: Computation) -> str:
         """Return the opcode of a computation that applies a known op to its two parameters."""

@@ -19,6 +19,7 @@ from indexing.dataflow.needed import dependencies_of
 from indexing.devices.devices import Devices
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.numbering import NumberedArray
+from indexing.equivalence.values.formulas.single_updates import is_single_update
 from indexing.equivalence.values.formulas.sorts import is_unstable_sort
 from indexing.equivalence.values.laws.exact import NARROW
 from indexing.equivalence.values.terms.terms import Formula
@@ -96,14 +97,19 @@ def has_definitions(roots: Iterable[Instruction]) -> bool:
     pending = [dependencies_of(list(roots))]
     while pending:
         for instruction in pending.pop():
-            is_defined = instruction.opcode in DEFINED or target_of(instruction) == "TopK"
-            if is_defined or is_unstable_sort(instruction):
+            if _has_definition(instruction):
                 return True
             for called in instruction.called_computations:
                 if called not in seen:
                     seen.add(called)
                     pending.append(list(called))
     return False
+
+
+def _has_definition(instruction: Instruction) -> bool:
+    """Return True if a definition may change the formula of an instruction itself."""
+    is_defined = instruction.opcode in DEFINED or target_of(instruction) == "TopK"
+    return is_defined or is_single_update(instruction) or is_unstable_sort(instruction)
 
 
 def _plain(shape: object) -> Shape:
@@ -325,6 +331,6 @@ EXPANSIONS: Final[Mapping[str, Expansion]] = MappingProxyType(
     }
 )
 DEFINED: Final = frozenset(
-    [*EXPANSIONS, "scatter", "while", "topk", "batch-norm-training", "batch-norm-inference"]
+    [*EXPANSIONS, "while", "topk", "batch-norm-training", "batch-norm-inference"]
 )
-"""Opcodes whose formulas are others with definitions."""
+"""Opcodes whose formulas may be others with definitions, whatever their attributes."""

@@ -35,31 +35,34 @@ def updated_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formu
     """Return an element of a scatter of one update; None for other ops."""
     instruction = array.instruction
     assert instruction is not None
-    op = instruction.op
-    if not bodies.expands or not isinstance(op, Scatter) or op.input_batching_dims:
+    if not bodies.expands or not is_single_update(instruction):
         return None
-    if len(array.operands) != 3:
-        return None
-    base, _, updates = leaves = [next(iter(tree.values())) for tree in array.operands]
-    if base.shape is None or updates.shape is None:
-        return None
-    window = op.window_sizes(base.shape.rank, updates.shape.dims)
-    if updates.shape.size != math.prod(window):
-        return None
-    return _element(bodies, instruction, op, leaves, window, frame)
+    leaves = [next(iter(tree.values())) for tree in array.operands]
+    return _element(bodies, instruction, leaves, frame)
+
+
+def is_single_update(instruction: Instruction) -> bool:
+    """Return True for a scatter of one window to one array."""
+    op, shapes = instruction.op, [operand.shape for operand in instruction.operands]
+    if not isinstance(op, Scatter) or op.input_batching_dims or len(shapes) != 3:
+        return False
+    base, _, updates = shapes
+    if not isinstance(base, Shape) or not isinstance(updates, Shape):
+        return False
+    return updates.size == math.prod(op.window_sizes(base.rank, updates.dims))
 
 
 def _element(
     bodies: Bodies,
     instruction: Instruction,
-    op: Scatter,
     leaves: Sequence[NumberedArray],
-    window: Sequence[int],
     frame: Frame,
 ) -> Formula | None:
-    base, indices, updates = leaves
+    op, (base, indices, updates) = instruction.op, leaves
+    assert isinstance(op, Scatter)
     assert base.shape is not None
     assert updates.shape is not None
+    window = op.window_sizes(base.shape.rank, updates.shape.dims)
     starts = _starts(bodies, op, base.shape, indices, frame)
     largest = [size - taken for size, taken in zip(base.shape.dims, window, strict=True)]
     bounds = [(0, last) for last in largest]
