@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 import hlo
@@ -13,7 +16,7 @@ from indexing.equivalence.values.folds.set_folds import SetFolds
 from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.laws import reals
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.laws.normalising import RealAlgebra
+from indexing.equivalence.values.laws.normalising import LawUses, RealAlgebra
 from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
@@ -155,3 +158,26 @@ def test_programs_without_definitions_are_not_compared_by_definitions(
     (result,) = ValueComparison().results(before, after)
     assert not result
     assert [comparison.expands for comparison, *_ in calls] == comparisons
+
+
+def test_uses_of_laws_are_those_of_subterms_that_one_term_has() -> None:
+    random = Random(7)
+    table, uses = FormulaTable(), LawUses()
+    terms, noted = reads(table, 3), Counter[tuple[Formula, str]]()
+    inside = {term: {term} for term in terms}
+    for k in range(60):
+        parts = random.sample(terms, 2)
+        term = table.make("apply", ("f", k), "f32", parts)
+        terms.append(term)
+        inside[term] = {term}.union(*[inside[part] for part in parts])
+        names = random.choices(["one", "two", "three"], k=random.randrange(6))
+        if names:
+            uses.add(term, names)
+        noted.update([(term, name) for name in names])
+    for _ in range(40):
+        before, after = random.choices(terms, k=2)
+        expected = Counter[str]()
+        for (term, name), count in noted.items():
+            if term in inside[before] ^ inside[after]:
+                expected[name] += count
+        assert uses.between(before, after) == expected

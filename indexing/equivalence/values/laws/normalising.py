@@ -41,21 +41,17 @@ class RealAlgebra(ReadingAlgebra):
 
 
 class Normalising(Renaming):
-    """Rebuilds terms by an algebra with more laws.
-
-    Attributes:
-        laws: the laws that the normal form of each term used, subterms left out.
-    """
+    """Rebuilds terms by an algebra with more laws."""
 
     def __init__(self, algebra: FormulaAlgebra) -> None:
         super().__init__(algebra, {})
-        self.laws: dict[int, tuple[str, ...]] = {}
+        self._uses = LawUses()
 
     def _rebuild(self, term: Formula) -> Formula:
         self.algebra.uses.clear()
         result = self._normal(term)
         if self.algebra.uses:
-            self.laws[term.number] = tuple(self.algebra.uses)
+            self._uses.add(term, self.algebra.uses)
         return result
 
     def _normal(self, term: Formula) -> Formula:
@@ -80,19 +76,51 @@ class Normalising(Renaming):
 
     def uses(self, before: Formula, after: Formula) -> Counter[str]:
         """Return the uses of laws at subterms that only one of two terms has."""
-        ours, theirs = _subterms([before]), _subterms([after])
+        return self._uses.between(before, after)
+
+
+class LawUses:
+    """The laws that terms used, subterms left out.
+
+    The terms with laws that are in a term are the bits of an integer; so are, for each law, the
+    terms that used it once, twice, four times and so on: a binary digit of the number of uses.
+    """
+
+    def __init__(self) -> None:
+        self._digits: dict[tuple[str, int], int] = {}
+        self._inside: dict[int, int] = {}
+        self._places: dict[int, int] = {}
+
+    def add(self, term: Formula, names: Iterable[str]) -> None:
+        """Record the laws that a term used, whose `between` has not been called for."""
+        bit = self._places[term.number] = 1 << len(self._places)
+        for name, count in Counter(names).items():
+            for digit in range(count.bit_length()):
+                if count >> digit & 1:
+                    self._digits[name, digit] = self._digits.get((name, digit), 0) | bit
+
+    def between(self, before: Formula, after: Formula) -> Counter[str]:
+        """Return the uses at subterms that only one of two terms has."""
+        different = self._inside_of(before) ^ self._inside_of(after)
         counts: Counter[str] = Counter()
-        for number in self.laws.keys() & (ours ^ theirs):
-            counts.update(self.laws[number])
-        return counts
+        for (name, digit), terms in self._digits.items():
+            counts[name] += (terms & different).bit_count() << digit
+        return +counts
 
-
-def _subterms(roots: Iterable[Formula]) -> set[int]:
-    visited: set[int] = set()
-    pending = list(roots)
-    while pending:
-        term = pending.pop()
-        if term.number not in visited:
-            visited.add(term.number)
-            pending += parts_of(term)
-    return visited
+    def _inside_of(self, root: Formula) -> int:
+        """Return the bits of the subterms with laws."""
+        inside = self._inside
+        pending = [root]
+        while pending:
+            term = pending[-1]
+            parts = parts_of(term)
+            waiting = [t for t in parts if t.number not in inside]
+            if waiting and term.number not in inside:
+                pending += waiting
+                continue
+            pending.pop()
+            bits = self._places.get(term.number, 0)
+            for each in parts:
+                bits |= inside[each.number]
+            inside[term.number] = bits
+        return inside[root.number]
