@@ -16,8 +16,6 @@ from tests.dataflow.influence import Mask
 Needed: TypeAlias = dict[tuple[int, int], Mask]
 """Of an output and an argument: which element of the output needs which element of the argument."""
 
-ROWS: Final = 2048
-"""Number of executions of one call of XLA."""
 FLOATS: Final = (0.0, 1.0, -1.0, 0.37, 50.0, -50.0, 1e30, -1e30, 3e38, np.inf, -np.inf, np.nan)
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "lowered": {"xla_disable_hlo_passes": "algsimp"},
@@ -27,7 +25,11 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
 
 @dataclass
 class Executions:
-    """Executions of a program in one of its forms, many in one call of XLA."""
+    """Executions of a program in one of its forms.
+
+    Each is a call of its own: XLA:CPU emits some ops in a loop over many executions otherwise, such
+    as a convolution with padding.
+    """
 
     program: Program
     form: str
@@ -60,25 +62,18 @@ class Executions:
 
     def _run(self, columns: Sequence[Array]) -> list[Array]:
         """Return the bits of each output, a row for each row of the arguments."""
-        count, parts = len(columns[0]), []
-        for start in range(0, count, ROWS):
-            rows = [column[start : start + ROWS] for column in columns]
-            padding = ROWS - len(rows[0])
-            padded = [np.concatenate([each, np.repeat(each[:1], padding, 0)]) for each in rows]
-            parts.append([np.asarray(output) for output in self._compiled(*padded)])
-        joined = [np.concatenate(each)[:count] for each in zip(*parts, strict=True)]
-        return [_bits(output).reshape(count, -1) for output in joined]
+        rows = [
+            [np.array(output) for output in self._compiled(*arguments)]
+            for arguments in zip(*columns, strict=True)
+        ]
+        return [_bits(np.stack(each)).reshape(len(rows), -1) for each in zip(*rows, strict=True)]
 
     @cached_property
     def _compiled(self) -> Any:
-        function = self.program.function
+        def leaves(*arguments: Any) -> Any:
+            return tuple(jax.tree.leaves(self.program.function(*arguments)))
 
-        def every(*arguments: Any) -> Any:
-            outputs = jax.lax.map(lambda each: function(*each), arguments)
-            return tuple(jax.tree.leaves(outputs))
-
-        shapes = [jax.ShapeDtypeStruct((ROWS, *a.shape), a.dtype) for a in self.program.arguments]
-        lowered = jax.jit(every, keep_unused=True).lower(*shapes)
+        lowered = jax.jit(leaves, keep_unused=True).lower(*self.program.arguments)
         return lowered.compile(compiler_options=OPTIONS[self.form])
 
 

@@ -128,3 +128,16 @@ def test_the_right_elements_of_a_program_with_a_predicate(form: str) -> None:
     needed = Executions(program, form).needed(list(program.bases()))
     count = 6 if form == "lowered" else 3
     assert np.array_equal(needed[0, 0], np.diag(np.arange(6) < count))
+
+
+@pytest.mark.skipif(not xla.is_available(), reason="needs jaxlib (extra xla)")
+@pytest.mark.parametrize("form", ["lowered", "optimized"])
+def test_programs_are_executed_as_xla_compiles_them_alone(form: str) -> None:
+    """In a loop, XLA:CPU omits the products of a kernel with the zeros of padding."""
+    from benchmarks.mask_programs import PROGRAMS
+    from benchmarks.mask_scans import causal_convolution
+    from benchmarks.mask_truth import Executions
+
+    program = PROGRAMS[causal_convolution.__name__]
+    needed = Executions(program, form).needed(list(program.bases()))
+    assert needed[0, 1].all()
