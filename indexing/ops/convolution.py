@@ -26,8 +26,8 @@ from indexing.ops.windows import (
     always_covers,
     count_covered,
     index_at,
+    is_batch,
     only_element,
-    pads_borders,
     position_of,
 )
 from simplifier.constraints import Constraint
@@ -37,6 +37,7 @@ from simplifier.unknown import Unknown
 T = TypeVar("T")
 A = TypeVar("A", int, Affine)
 Side: TypeAlias = Literal["lhs", "rhs", "out"]
+PaddingProducts: TypeAlias = Literal["multiplied", "omitted", "unknown"]
 
 
 class ConvolutionSizes(NamedTuple):
@@ -80,26 +81,22 @@ class Convolution(BinaryOp):
     """``out[b, x, o] = Σ_{s, i} left[b, y, i] · right[s, i, o]``, y below window element s at x.
 
     The window slides over the spatial dimensions: ``y = x·stride + s·window_dilation − low`` in the
-    array dilated by base_dilation. Padding, and the holes that base_dilation makes, contribute
-    nothing. With rhs_reversal, the kernel is read in reverse order.
+    array dilated by base_dilation. With rhs_reversal, the kernel is read in reverse order.
 
     With feature groups, the output features of a group read only the input features of that group.
     With batch groups, they read the group's part of the batch: ``left[g·(B / groups) + b, ..]``.
 
-    Padding is 0, and the kernel is multiplied by it: NaN over padding makes the result NaN.
-    Therefore the map to the kernel is exact over padding, too, where XLA:CPU computes so (but for
-    results of few elements, for which it may exchange the operands).  It omits the products if the
-    elements have no NaN or more than 32 bits; with batch groups; if the window is dilated at the
-    base, reversed or cropped, has more elements than the array or more than three dimensions; or if
-    the whole window, or one of its elements at all positions, is over padding.  Then kernel
-    elements over padding contribute nothing: exact maps exclude them, and the map without `exact`
-    is that of a window without padding, with the grade "may" if there is padding.
+    Padding, and the holes that base_dilation makes, are 0, and the kernel is multiplied by them:
+    NaN over padding makes the result NaN.  Therefore the map to the kernel is exact over padding,
+    too, where XLA:CPU computes so.  Where it omits the products (`padding_products`), exact maps
+    exclude these elements, and the map without `exact` is that of a window without padding, with
+    the grade "may" if there is padding.  So is the map with `exact` where it may omit them.
 
-    A formula gives the element of a window of which exactly one is on the array at each position:
-    XLA:TPU writes batch dimensions of a dot as such windows, and other products are omitted.
+    XLA:TPU writes batch dimensions of a dot as dimensions of the window, with one element on the
+    array at each position: a formula gives it, and other products are omitted.
 
-    Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding";
-    StableHLO, ``convolution``: ``padded_lhs = pad(lhs, 0, ..)``.
+    Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding"
+    (padding inserts zeros); StableHLO, ``convolution``: ``padded_lhs = pad(lhs, 0, ..)``.
     """
 
     reduces_shards: ClassVar[ShardReduction] = "partial"
@@ -107,7 +104,8 @@ class Convolution(BinaryOp):
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = (
-        "elements of the kernel over padding are left out only with the option exact"
+        "elements of the kernel over padding are left out only with the option exact, "
+        "where XLA:CPU omits their products"
     )
     map_options: ClassVar[tuple[str, ...]] = ("exact", "of_rule")
     shape: Shape | None = declared(default=None)
@@ -193,14 +191,18 @@ class Convolution(BinaryOp):
         self, out: Shape, left: Shape, right: Shape, exact: bool = False, of_rule: bool = False
     ) -> tuple[IndexingMap, IndexingMap]:
         """The maps; with `of_rule`, those of the products with elements of the left operand."""
-        reads_over_padding = not of_rule and self._multiplies_padding(
-            left.dims, dtype(right.element_type)
-        )
-        exact = exact and not reads_over_padding
+        types = [dtype(each.element_type) for each in (out, left, right)]
+        products = "omitted" if of_rule else self.padding_products(left.dims, right.dims, types)
+        exact = exact and products == "omitted"
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
         each = list(zip(self.window, x, size.spatial, strict=True))
-        solved = [only_element(*dimension, always=not exact) for dimension in each]
+        solved = [
+            only_element(w, position, n, always=not exact)
+            if self.is_solved(w, n, products)
+            else None
+            for w, position, n in each
+        ]
         unsolved = [w.size for w, s in zip(self.window, solved, strict=True) if s is None]
         *free, i = ranges(*unsolved, size.inputs)
         others = iter(free)
@@ -217,12 +219,17 @@ class Convolution(BinaryOp):
         group = o // size.outputs
         from_left = self._in_dimension_order("lhs", [*self._in_group(group, b, i, size), *y])
         from_right = self._in_dimension_order("rhs", [i, o, *self._reverse_index(s)])
-        is_exact = exact or reads_over_padding or self._covers_all(size.spatial, solved)
+        is_exact = exact or products == "multiplied" or self._covers_all(size.spatial, solved)
         grade: Grade = "exact" if is_exact else "may"
         return (
             IndexingMap.of(d, from_left, ranges=[*free, i], constraints=inside),
             IndexingMap.of(d, from_right, ranges=[*free, i], constraints=needed, grade=grade),
         )
+
+    @staticmethod
+    def is_solved(w: WindowDimension, size: int, products: PaddingProducts) -> bool:
+        """Return True if the formula of `only_element`, if there is one, is the window element."""
+        return products == "omitted" or is_batch(w, size)
 
     def _in_group(
         self, group: Affine, batch: Affine, feature: Affine, size: ConvolutionSizes
@@ -323,22 +330,48 @@ class Convolution(BinaryOp):
         taps = np.moveaxis(taps, (1, 0, 2), (0, -2, -1))  # group, .., input, output
         taps = np.flip(taps, tuple([k for k, w in enumerate(self.window, 1) if w.is_reversed]))
         out = cross_correlation(array, taps, self.window)
-        if self._multiplies_padding(left.shape, right.dtype):
+        types = [kind, left.dtype, right.dtype]
+        if self.padding_products(left.shape, right.shape, types) == "multiplied":
             out = add_padding_products(out, taps, self.window, size.spatial)
         out = out.astype(kind, copy=False)
         out = np.moveaxis(out, (1, 0, -1), (0, 1, 2))  # batch, group, output, ..
         out = out.reshape(size.batch, groups * size.outputs, *counts)
         return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out"))
 
-    def _multiplies_padding(self, left: Sequence[int], kernel: np.dtype[Any]) -> bool:
-        """Return True if kernel elements of this type over padding are multiplied by 0."""
-        _, _, *spatial = self._in_label_order("lhs", left)
-        is_small = math.prod([w.size for w in self.window]) <= math.prod(spatial)
-        if not is_small or len(spatial) > 3 or self.batch_group_count > 1:
-            return False
-        if kernel.itemsize > 4 or not has_nan(kernel):
-            return False
-        return all(map(pads_borders, self.window, spatial))
+    def padding_products(
+        self, left: Sequence[int], right: Sequence[int], types: Iterable[np.dtype[Any]]
+    ) -> PaddingProducts:
+        """What XLA:CPU does with the products of kernel elements and the zeros of padding.
+
+        Eigen multiplies.  XLA:CPU does not call it for elements without NaN or of 64 bits, arrays
+        of at most two elements, which may be unaligned, reversed windows, and more than three
+        dimensions.  Windows of one or two dimensions that are dilated at the base only are another
+        function's, unless there are feature groups.
+
+        Args:
+            left, right: sizes of the operands.
+            types: those of the result and of the operands.
+        Returns:
+            "unknown" for batch groups, which XLA:CPU replaces, for windows with more elements than
+            the array, which it may exchange, and for batch dimensions of a dot.
+        """
+        size = self._sizes(left, right)
+        counts = map(WindowDimension.positions, self.window, size.spatial)
+        result = size.batch * self._groups * size.outputs * math.prod(counts)
+        steps = [n for w in self.window for n in (w.stride, w.window_dilation)]
+        is_dilated = any(w.base_dilation > 1 for w in self.window) and max(steps) == 1
+        if any(kind.itemsize > 4 or not has_nan(kind) for kind in types):
+            return "omitted"
+        if self.batch_group_count == 1 and (
+            min(result, math.prod(left), math.prod(right)) <= 2
+            or not 1 <= len(self.window) <= 3
+            or any(w.is_reversed for w in self.window)
+            or (is_dilated and len(self.window) < 3 and self.feature_group_count == 1)
+        ):
+            return "omitted"
+        is_small = math.prod([w.size for w in self.window]) <= math.prod(size.spatial)
+        is_known = is_small and not any(map(is_batch, self.window, size.spatial))
+        return "multiplied" if is_known and self.batch_group_count == 1 else "unknown"
 
     @property
     def _groups(self) -> int:

@@ -252,29 +252,21 @@ def _congruence(w: WindowDimension) -> tuple[int, int, int]:
     return common, step, pow(w.window_dilation // common, -1, step)
 
 
-def pads_borders(w: WindowDimension, size: int) -> bool:
-    """Return True if the window is over padding in part only, and none of its elements always is.
+def is_batch(w: WindowDimension, size: int) -> bool:
+    """Return True if the window is a batch dimension of a dot, as XLA:TPU writes it.
 
-    A window that is dilated at the base, reversed or cropped is no such window, nor is one of which
-    `only_element` gives the element on the array.
+    Position, window element and array element determine each other then.  XLA:TPU dilates such a
+    window at the base or reverses it.
 
-    >>> pads_borders(WindowDimension(size=3, low=1, high=1), 5)
+    >>> is_batch(WindowDimension(size=4, stride=3, base_dilation=4), 4)
     True
-    >>> pads_borders(WindowDimension(size=3, low=3), 5)  # position 0 is over padding only
-    False
-    >>> pads_borders(WindowDimension(size=3, stride=2, low=1), 3)  # element 0 is over padding only
+    >>> is_batch(WindowDimension(size=2, stride=2, low=1, high=1), 2)  # a window with padding
     False
     """
-    is_reversed = w.is_reversed and w.size > 1
-    if w.base_dilation > 1 or is_reversed or min(w.low, w.high) < 0 or size == 0:
+    if not (w.base_dilation > 1 or w.is_reversed) or not w.size == size == w.positions(size) > 1:
         return False
-    start, _, counts = _covered_elements(w, size, np.arange(w.positions(size), dtype=np.int64))
-    if np.any(counts == 0) or (w.size > 1 and not np.any(counts > 1)):
-        return False
-    changes = np.zeros(w.size + 1, np.int64)  # of the number of positions with an element on it
-    np.add.at(changes, start, 1)
-    np.add.at(changes, start + counts, -1)
-    return bool(np.all(np.cumsum(changes)[:-1] > 0))
+    start, index, counts = _covered_elements(w, size, np.arange(size, dtype=np.int64))
+    return bool(np.all(counts == 1)) and len(set(start)) == len(set(index)) == size
 
 
 def always_covers(w: WindowDimension, size: int) -> bool:

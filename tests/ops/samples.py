@@ -23,8 +23,10 @@ from hlo.ops.op import OPS, OPS_BY_TARGET
 from hlo.shapes.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
 from indexing.ops.base import MappedOp, NullaryOp
+from indexing.ops.convolution import Convolution
 from indexing.ops.numerics import has_nan
 from indexing.ops.samples import instruction_of, operands_end
+from indexing.ops.targets.cudnn import CudnnConvBiasActivation, CudnnConvForward
 from tests.checks import checks
 
 Array: TypeAlias = NDArray[Any]
@@ -51,6 +53,7 @@ batch-norm-grad batch-norm-inference batch-norm-training cholesky convolution cu
 ragged-dot reduce reduce-window rng scaled-dot scatter select-and-scatter triangular-solve
 """
 INDEX_VALUES = range(-2, 7)  # of start indices, in and out of bounds
+CONVOLUTIONS = Convolution, CudnnConvForward, CudnnConvBiasActivation
 _SPECIAL = [0.0, 0.5, -0.3, 1.0, 1.1, -2.5, 3.14159, 7.75, -40.7, np.inf, -np.inf, np.nan]
 _PLAIN = [1.0, 2.0, -3.0, 5.0, 11.0, -17.0, 33.0, 64.0, 127.0]
 
@@ -214,7 +217,7 @@ def poke(
     if operand in sample.index_operands:  # a random index would seldom be significant
         low = 0 if shape.element_type[0] == "u" else INDEX_VALUES[0]
         others = [np.full(shape.dims, n) for n in range(low, INDEX_VALUES[-1] + 1)]
-    if sample.instruction.opcode == "convolution" and has_nan(inputs[operand].dtype):
+    if isinstance(sample.op, CONVOLUTIONS) and has_nan(inputs[operand].dtype):
         others.append(np.full(shape.dims, np.nan))  # times the zeros of padding, it is NaN
     dependencies: list[set[Pair]] = [set() for _ in before]
     for index, other in product(np.ndindex(*shape.dims), others):

@@ -156,16 +156,39 @@ _GROUPED: Final = (
 class CudnnConvForward(CudnnConvolution):
     """A convolution, scaled, and the memory that it works in."""
 
+    map_options: ClassVar[tuple[str, ...]] = ("exact", "of_rule", "output_id")
+
     def why_not(self, *operands: Shape) -> str:
         reason = CudnnConvolution.why_not(self, *operands)
         return reason or ("" if self.activation == "kNone" else f"it has {self.activation}")
 
     def value_maps(self, out: Shape, *operands: Shape, exact: bool, output_id: int) -> Entries:
         left, kernel = operands
-        return self.convolution.output_to_input(out, left, kernel, exact, of_rule=True)
+        return self.convolution.output_to_input(out, left, kernel, exact)
+
+    def output_to_input(
+        self,
+        out: Shape,
+        *operands: Shape,
+        exact: bool = False,
+        output_id: int = 0,
+        of_rule: bool = False,
+    ) -> Entries:
+        if output_id or not of_rule:
+            maps: Entries = CudnnConvolution.output_to_input(
+                self, out, *operands, exact=exact, output_id=output_id
+            )
+            return maps
+        left, kernel = operands
+        return self.convolution.output_to_input(out, left, kernel, exact, of_rule)
 
     def input_to_output(
-        self, out: Shape, *operands: Shape, exact: bool = False, output_id: int = 0
+        self,
+        out: Shape,
+        *operands: Shape,
+        exact: bool = False,
+        output_id: int = 0,
+        of_rule: bool = False,
     ) -> Entries:
         if output_id:
             inverses: Entries = CudnnConvolution.input_to_output(
@@ -173,7 +196,7 @@ class CudnnConvForward(CudnnConvolution):
             )
             return inverses
         left, kernel = operands
-        return self.convolution.input_to_output(out, left, kernel, exact)
+        return self.convolution.input_to_output(out, left, kernel, exact, of_rule)
 
     def values(self, arrays: Sequence[Array], operands: Sequence[Shape]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
@@ -238,7 +261,7 @@ class CudnnConvBiasActivation(CudnnConvolution):
         left, kernel, _, *sides = operands
         d = dims(out)
         return (
-            *self.convolution.output_to_input(out, left, kernel, exact, of_rule=True),
+            *self.convolution.output_to_input(out, left, kernel, exact),
             IndexingMap.of(d, [d[self.feature]]),
             *[IndexingMap.identity(out.dims) for _ in sides],
         )

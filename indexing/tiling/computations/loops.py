@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import AnyShape, Shape
+from hlo.shapes.shape import AnyShape, Shape, dtype
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
@@ -74,7 +74,7 @@ def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
             ]
         )
     if isinstance(op, Convolution):
-        return _convolution_loops(op, first, operands[1].shape)
+        return _convolution_loops(op, instruction.shape, first, operands[1].shape)
     if not isinstance(op, Dot):
         return ()
     pairs = zip(op.lhs_contracting_dims, op.rhs_contracting_dims, strict=True)
@@ -82,16 +82,24 @@ def loop_dimensions(instruction: Instruction) -> tuple[LoopDimension, ...]:
     return tuple([LoopDimension(first.dims[k], (k, n) * scales) for k, n in pairs])
 
 
-def _convolution_loops(op: Convolution, left: Shape, right: AnyShape) -> tuple[LoopDimension, ...]:
-    """Return the windows of several elements, of which several are on the array, and features."""
-    if not isinstance(right, Shape):
+def _convolution_loops(
+    op: Convolution, out: AnyShape, left: Shape, right: AnyShape
+) -> tuple[LoopDimension, ...]:
+    """Return the windows of several elements that no formula gives, and the input features."""
+    if not (isinstance(right, Shape) and isinstance(out, Shape)):
         return ()
+    types = [dtype(each.element_type) for each in (out, left, right)]
+    products = op.padding_products(left.dims, right.dims, types)
     _, features, *spatial = op.dim_labels.order("lhs")
     inputs, _, *kernel = op.dim_labels.order("rhs")
     loops = [
         LoopDimension(w.size, (here, there), is_window=True)
         for w, here, there in zip(op.window, spatial, kernel, strict=True)
-        if w.size > 1 and only_element(w, 0, left.dims[here], always=True) is None
+        if w.size > 1
+        and not (
+            op.is_solved(w, left.dims[here], products)
+            and only_element(w, 0, left.dims[here], always=True) is not None
+        )
     ]
     return (*loops, LoopDimension(right.dims[inputs], (features, inputs)))
 
