@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from hlo.modules.module import Instruction
 
 _COLUMNS: Final = (
-    *("array", "", "", "requested", "used", "transferred", "ratio", "sectors", "lines"),
+    *("array", "name", "shape", "requested", "used", "transferred", "ratio", "sectors", "lines"),
     *("warps", "XLA", "worst warp"),
 )
 _RIGHT: Final = range(3, 10)
+_SPARED: Final = ("lines", "worst warp", "warps", "sectors", "shape", "requested")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def access_lines(
     """Yield a heading, a table with a row for each array, and notes.
 
     Args:
-        width: the number of columns of a terminal: rows that are wider are folded.
+        width: the number of columns of a terminal: columns that do not fit are omitted.
     """
     instruction = subject.instruction
     threads = " x ".join(map(str, subject.threads))
@@ -110,7 +111,7 @@ def _table(
         rows.append((f"{role} {number}", name, shape, *cells))
         if role == "operand":
             notes += [f"{subject}: {note}" for note in _mask_note(accesses, number)]
-    return Table(title, _COLUMNS, rows, notes, right=_RIGHT)
+    return Table(title, _COLUMNS, rows, notes, right=_RIGHT, spared=_SPARED)
 
 
 def _cells(role: str, access: MemoryAccess) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from indexing.maps.answers import Path
 from indexing.memory.spaces import DEFAULT_SPACE, ArraySize
 from indexing.views.map_tables import shape_text
 from indexing.views.records import shape_record
-from indexing.views.tables import Table, narrow_columns
+from indexing.views.tables import Table, align_columns, fit_columns, omitted_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,27 @@ def space_table(spaces: Sequence[SpaceRecord]) -> Iterator[str]:
     yield from (f"  {line}" for line in table.lines())
 
 
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Cells of rows for a terminal on which all cells do not fit.
+
+    Attributes:
+        cells: the cells of each row.
+        omitted: the names of the cells that are omitted.
+        head: the headings of the number and of the cells, if any.
+    """
+
+    cells: Sequence[list[str]]
+    omitted: Sequence[str]
+    head: Sequence[str] = ()
+
+
 def array_rows(
     arrays: Sequence[ArrayRecord],
     cells: Sequence[list[str]],
     max_rows: int,
     width: int | None = None,
+    narrow: Narrow | None = None,
 ) -> Iterator[str]:
     """Yield a row of cells for each array, after its bytes.
 
@@ -141,33 +157,63 @@ def array_rows(
     memory, those of padding, and the name of the memory.
 
     Args:
-        width: the number of columns of a terminal, for narrower columns.
+        width: the number of columns of a terminal.
+        narrow: the cells to print on a terminal where `cells` do not fit.
     """
     if all(array.is_plain for array in arrays):
-        yield from indented_rows(cells, [_bytes(array.bytes) for array in arrays], max_rows, width)
+        numbers = [_bytes(array.bytes) for array in arrays]
+        yield from indented_rows(cells, numbers, max_rows, width, narrow)
         return
     rows = [
         [_bytes(a.bytes), _bytes(a.stored_bytes), _bytes(a.padding) if a.padding else "", a.memory]
         for a in arrays
     ]
     head = ["bytes", "stored", "padding" if any(a.padding for a in arrays) else "", "memory"]
-    shown = [head + [""] * len(cells[0])]
-    shown += [row + own for row, own in zip(rows[:max_rows], cells, strict=False)]
-    room = None if width is None else width - 2
-    yield from (f"  {line}" for line in narrow_columns(shown, range(3), 60, room))
-    if len(rows) > max_rows:
-        yield f"  … {len(rows) - max_rows:,} more"
+
+    def shown(own: Sequence[list[str]]) -> list[list[str]]:
+        body = [row + each for row, each in zip(rows[:max_rows], own, strict=False)]
+        return [head + [""] * (len(own[0]) if own else 0), *body]
+
+    others = None if narrow is None else (shown(narrow.cells), narrow.omitted)
+    yield from _first_that_fits(shown(cells), others, range(3), width, len(rows) - max_rows)
 
 
 def indented_rows(
-    cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int, width: int | None = None
+    cells: Sequence[list[str]],
+    numbers: Sequence[str],
+    max_rows: int,
+    width: int | None = None,
+    narrow: Narrow | None = None,
 ) -> Iterator[str]:
     """Yield indented rows with a right-aligned number first."""
-    rows = [[number, *row] for number, row in zip(numbers, cells, strict=True)]
+
+    def shown(own: Sequence[list[str]]) -> list[list[str]]:
+        return [[number, *row] for number, row in zip(numbers, own, strict=True)][:max_rows]
+
+    others = None
+    if narrow is not None and narrow.cells:
+        others = ([[*narrow.head]] if narrow.head else []) + shown(narrow.cells), narrow.omitted
+    right = range(2) if narrow is not None and narrow.head else [0]
+    yield from _first_that_fits(shown(cells), others, right, width, len(cells) - max_rows)
+
+
+def _first_that_fits(
+    rows: Sequence[list[str]],
+    narrow: tuple[Sequence[list[str]], Sequence[str]] | None,
+    right: Collection[int],
+    width: int | None,
+    hidden: int,
+) -> Iterator[str]:
+    """Yield the indented lines of `rows`, or those of `narrow` if they are too wide."""
     room = None if width is None else width - 2
-    yield from (f"  {line}" for line in narrow_columns(rows[:max_rows], [0], 60, room))
-    if len(rows) > max_rows:
-        yield f"  … {len(rows) - max_rows:,} more"
+    omitted: Sequence[str] = ()
+    if narrow is not None and room is not None:
+        if max(map(len, align_columns(rows, right, 60)), default=0) > room:
+            rows, omitted = narrow
+    yield from (f"  {line}" for line in fit_columns(rows, right, 60, room))
+    if hidden > 0:
+        yield f"  … {hidden:,} more"
+    yield from [f"  {line}" for line in omitted_lines(omitted)]
 
 
 def total_text(arrays: Sequence[ArrayRecord]) -> str:

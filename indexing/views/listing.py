@@ -12,7 +12,7 @@ from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.selection import size_in
 from indexing.views.source_lines import lines_behind
-from indexing.views.tables import narrow_columns
+from indexing.views.tables import fit_rows, omitted_lines
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction, Module
@@ -53,10 +53,11 @@ def computation_lines(
     file = computation.module.filename
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {part}{count} {noun}"
     rows = [_cells(instruction, with_source) for instruction in instructions]
-    aligned = narrow_columns(rows, width=None if width is None else width - MARK)
-    for instruction, line in zip(instructions, aligned, strict=True):
+    fitted, _ = fit_rows(rows, width=None if width is None else width - MARK)
+    for instruction, (line, *rest) in zip(instructions, fitted, strict=True):
         mark = "ROOT" if instruction.is_root else "    "
         yield f"{mark} {line.replace(instruction.name, paint(instruction.name, 'name'), 1)}"
+        yield from (" " * MARK + each for each in rest)
 
 
 def ranked_lines(
@@ -84,9 +85,16 @@ def ranked_lines(
         name, *cells = _cells(each, with_source)
         size = "" if unit is None else _size_text(size_in(unit)(each))
         rows.append([size, f"{each.computation.name}/{name}", *cells])
-    aligned = narrow_columns(rows, [0], width=None if width is None else width - MARK)
-    for each, line in zip(instructions, aligned, strict=True):
-        yield f"  {line.replace(each.name, paint(each.name, 'name'), 1)}"
+    room = None if width is None else width - 2
+    fitted, _ = fit_rows(rows, [0], width=room)
+    omits = any(len(lines) > 1 for lines in fitted)
+    if omits:  # long names are flush at the end, in place of the operands
+        rows = [[size, opcode, shape, *more[1:], name] for size, name, opcode, shape, *more in rows]
+        fitted, _ = fit_rows(rows, [0], width=room)
+    for each, lines in zip(instructions, fitted, strict=True):
+        for line in lines:
+            yield f"  {line.replace(each.name, paint(each.name, 'name'), 1)}"
+    yield from [f"  {line}" for line in omitted_lines(["operands"] * omits)]
 
 
 def _size_text(size: float) -> str:

@@ -17,12 +17,13 @@ from indexing.memory.buffers.profile import HloBuffer, MemoryProfile, SpacePeak
 from indexing.memory.spaces import is_for_tpu
 from indexing.views.allocation_tables import allocation_lines, allocation_record
 from indexing.views.layout_tables import copy_record, trial_lines, trial_record
-from indexing.views.map_tables import Paint, plain
+from indexing.views.map_tables import Paint, plain, shape_text
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
-from indexing.views.tables import Table, align_columns
+from indexing.views.tables import Table, align_columns, fit_rows, omitted_lines
 from simplifier.unknown import Unknown
 
 COLUMNS = ("stored", "padding", "kind", "alive", "array", "shape", "from")
+_SPARED = ("from", "padding", "shape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,23 @@ class SpaceSection:
     rest: str
 
     def lines(self, width: int | None = None) -> Iterator[str]:
-        """Yield the lines of the text; on a terminal of `width` columns, rows are folded."""
+        """Yield the lines of the text; on a terminal of `width` columns, they fit."""
         yield self.title
         yield from [f"  {line}" for line in (self.shares, self.excess) if line]
         room = None if width is None else width - 2
-        table = align_columns([self.columns, *self.rows], range(2), 60, room)
-        yield from [f"  {line}" for line in table]
+        rows, layouts = [self.columns, *self.rows], list[str]()
+        if room is not None and max(map(len, align_columns(rows, range(2), 60))) > room:
+            shapes = [shape_text(buffer.shape) for buffer in self.buffers]
+            place, layouts = COLUMNS.index("shape"), ["layout"]
+            rows[1:] = [
+                [*row[:place], shape, *row[place + 1 :]]
+                for row, shape in zip(self.rows, shapes, strict=True)
+            ]
+        fitted, omitted = fit_rows(rows, range(2), 60, room, _SPARED)
+        yield from [f"  {line}" for lines in fitted for line in lines]
         if self.rest:
             yield f"  {self.rest}"
+        yield from [f"  {line}" for line in omitted_lines(layouts + omitted)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class MemoryTable:
         Args:
             top: the maximum number of buffers of each memory space.
             paint: marks the name of the module.
-            width: the number of columns of a terminal: rows that are wider are folded.
+            width: the number of columns of a terminal: columns that do not fit are omitted.
         """
         profile = self.profile
         is_scheduled = profile.module.header("is_scheduled", False)

@@ -22,7 +22,7 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp
 from indexing.views.map_kinds import MAP_KINDS, MapKinds, map_kinds
 from indexing.views.records import SCHEMA_VERSION
-from indexing.views.tables import ANY_WIDTH, narrow_columns
+from indexing.views.tables import ANY_WIDTH, fit_rows
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
@@ -105,8 +105,8 @@ def op_lines(notation: str, opcodes: Sequence[str] = (), width: int | None = Non
         case "markdown":
             yield from _page(ops).splitlines()
         case _:
-            for name, line in zip(["", *ops], _table(ops, width), strict=True):
-                yield line
+            for name, lines in zip(["", *ops], _table(ops, width), strict=True):
+                yield from lines
                 if opcodes and name:
                     yield from _op_lines(ops[name])
             yield _LEGEND
@@ -126,10 +126,10 @@ def _page(ops: Mapping[str, type[Op]]) -> str:
     )
 
 
-def _table(ops: Mapping[str, type[Op]], width: int | None) -> Iterator[str]:
-    """Yield a header line and a line for each op."""
+def _table(ops: Mapping[str, type[Op]], width: int | None) -> list[list[str]]:
+    """Return the lines of the header, and those of each op."""
     rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
-    yield from narrow_columns(rows, max_width=ANY_WIDTH, width=width)
+    return fit_rows(rows, max_width=ANY_WIDTH, width=width)[0]
 
 
 def _both(cls: type[Op]) -> tuple[MapKinds, ...]:

@@ -17,7 +17,7 @@ from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION
 from indexing.views.source_lines import HOW_TEXTS, Links, inner_instructions
-from indexing.views.tables import align_columns
+from indexing.views.tables import fit_columns
 
 if TYPE_CHECKING:
     from indexing.equivalence.correspondence import InstructionLink
@@ -163,7 +163,7 @@ class SourceTable:
         ]
         if rows:
             head = ["bytes", "made", "kernel", "instructions"]
-            yield from align_columns([head, *rows], [0], 60, width)
+            yield from fit_columns([head, *rows], [0], 60, width)
 
     def _by_line(self, width: int | None) -> Iterator[str]:
         """Yield a row for each line that made instructions, the innermost of their places."""
@@ -183,7 +183,7 @@ class SourceTable:
         cells.sort(key=lambda each: -each[0])
         head = ["bytes of kernels", "kernels", "made", "line"]
         if cells:
-            yield from align_columns([head, *[row for _, row in cells]], range(3), width=width)
+            yield from fit_columns([head, *[row for _, row in cells]], range(3), width=width)
 
     def to_json(self) -> dict[str, Any]:
         """Return the kernels as a value for JSON; `schemas/source.json` is its schema."""

@@ -18,6 +18,7 @@ from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.array_records import (
     ArrayRecord,
+    Narrow,
     SpaceRecord,
     array_rows,
     indented_rows,
@@ -34,6 +35,7 @@ MAX_ROWS: Final = 10
 """Default number of rows of each table."""
 
 _MAX_REASON: Final = 100  # characters of a reason in a table
+_REREAD: Final = ("bytes", "reads each", "operand", "of")  # headings on a narrow terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +219,13 @@ class Summary(Preformatted):
         yield f"  {_header(self)}"
         for title, arrays in (("parameters", self.parameters), ("results", self.results)):
             yield f"{title}: {counted_noun(len(arrays), 'array')}, {total_text(arrays)}"
-            cells = [
-                [str(k), _array_name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)
+            names = [[str(k), _array_name(a), a.argument] for k, a in enumerate(arrays)]
+            cells = [[*own, str(a.shape)] for own, a in zip(names, arrays, strict=True)]
+            short = [
+                [number, short_shape(a.shape), *own]
+                for (number, *own), a in zip(names, arrays, strict=True)
             ]
-            yield from array_rows(arrays, cells, max_rows, width)
+            yield from array_rows(arrays, cells, max_rows, width, Narrow(short, ["layout"]))
         yield from _kinds_table(self, max_rows, width)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
             yield from _reason_table(f"{title} accesses", reasons, max_rows)
@@ -228,13 +233,15 @@ class Summary(Preformatted):
             yield from space_table(self.spaces)
         yield "largest arrays, in bytes:" + ("" if self.largest else " none")
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
-        yield from array_rows(self.largest, cells, max_rows, width)
+        short = [[shape, place] for shape, _, place in cells]
+        yield from array_rows(self.largest, cells, max_rows, width, Narrow(short, ["opcode"]))
         yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
         bytes_again = [
             ("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in self.reread
         ]
         cells = [_reread_cells(each) for each in self.reread]
-        yield from indented_rows(cells, bytes_again, max_rows, width)
+        narrow = Narrow([_short_cells(r) for r in self.reread], ["shape", "opcode"], _REREAD)
+        yield from indented_rows(cells, bytes_again, max_rows, width, narrow)
         if self.uncounted:
             yield from _reason_table(
                 "operands whose reads are not counted", self.uncounted, max_rows
@@ -288,13 +295,26 @@ def _reason_table(title: str, reasons: Sequence[ReasonRecord], max_rows: int) ->
 
 
 def _reread_cells(r: RereadRecord) -> list[str]:
-    output = f", output {r.output}" if r.output else ""
     return [
-        f"{r.reads / r.distinct:,.1f}".removesuffix(".0") + " reads an element",
+        f"{_reads_each(r)} reads an element",
         short_shape(r.shape),
         f"operand {r.operand} {r.operand_name}{path_suffix(r.path)}",
-        f"of {r.opcode} {r.computation}/{r.instruction}{output}{_executions(r.executions)}",
+        f"of {r.opcode} {_reader(r)}",
     ]
+
+
+def _short_cells(r: RereadRecord) -> list[str]:
+    """Return the cells below the headings `_REREAD`."""
+    return [_reads_each(r), f"{r.operand} {r.operand_name}{path_suffix(r.path)}", _reader(r)]
+
+
+def _reads_each(r: RereadRecord) -> str:
+    return f"{r.reads / r.distinct:,.1f}".removesuffix(".0")
+
+
+def _reader(r: RereadRecord) -> str:
+    output = f", output {r.output}" if r.output else ""
+    return f"{r.computation}/{r.instruction}{output}{_executions(r.executions)}"
 
 
 def _executions(executions: Executions) -> str:

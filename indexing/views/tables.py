@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from typing import Final
 
 from hlo.html import MAX_LINES, graded_html, panel_html, styled_html
-from indexing.views.wrapping import INDENT
+from indexing.views.wrapping import INDENT, Unit, wrap_lines, wrap_units
 from simplifier.unknown import Unknown
 
 MAX_WIDTH: Final = 44
 """Default for the maximum width of an aligned column."""
+
+MIN_LAST: Final = 32
+"""Minimum width of a last column whose texts continue below it; others begin below their row."""
+
+MAX_LAST: Final = 30
+"""Columns are omitted until texts of this length in the last column stay beside the others."""
 
 ANY_WIDTH: Final = 1 << 16
 """A maximum width for columns that are always aligned."""
@@ -32,6 +38,7 @@ class Table:
         right: the numbers of the columns that are flush right; others are flush left.
         max_width: the maximum width of a column: longer texts shift the rest of their line.
         wrapped: the numbers of the columns that HTML wraps.
+        spared: the headings of columns that a narrow terminal omits, the first one first.
 
     >>> print(Table("sizes", ("name", "bytes"), [("p", 2048), ("q", 5)], right=[1]))
     sizes
@@ -48,6 +55,7 @@ class Table:
     right: Collection[int] = ()
     max_width: int = MAX_WIDTH
     wrapped: Collection[int] = ()
+    spared: Sequence[str] = ()
 
     def __str__(self) -> str:
         return "\n".join([self.head, *self.lines()])
@@ -56,11 +64,12 @@ class Table:
         """Yield the lines below the title.
 
         Args:
-            width: the number of columns of a terminal: rows that are wider are folded.
+            width: the number of columns of a terminal; see `fit_columns`.
         """
         if self.rows:
             texts = [list(map(cell_text, row)) for row in self.rows]
-            yield from align_columns([self.columns, *texts], self.right, self.max_width, width)
+            cells = [self.columns, *texts]
+            yield from fit_columns(cells, self.right, self.max_width, width, self.spared)
         yield from filter(None, ["" if self.rows else self.empty, *self.notes])
 
     def html(self) -> str:
@@ -107,10 +116,7 @@ def cell_text(cell: object) -> str:
 
 
 def align_columns(
-    rows: Sequence[Sequence[str]],
-    right: Collection[int] = (),
-    max_width: int = MAX_WIDTH,
-    width: int | None = None,
+    rows: Sequence[Sequence[str]], right: Collection[int] = (), max_width: int = MAX_WIDTH
 ) -> Iterator[str]:
     """Yield a line for each row, with aligned columns, without empty columns.
 
@@ -118,77 +124,120 @@ def align_columns(
         rows: the cells of each row.
         right: the numbers of the columns that are flush right; others are flush left.
         max_width: the maximum width of a column: longer texts shift the rest of their line.
-        width: the number of columns of a terminal.  If the lines are longer, each row is folded in
-            the same places, before a column, and its other lines are indented.
 
     >>> rows = [["add", "9", "f32"], ["dot", "10", ""]]
     >>> print(*align_columns(rows, right=[1]), sep=chr(10))
     add   9  f32
     dot  10
-    >>> print(*align_columns(rows, right=[1], width=10), sep=chr(10))
-    add   9
-        f32
-    dot  10
     """
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    capped = [min(max_width, longest) for longest in widths]
-    folds = [[k for k, longest in enumerate(widths) if longest]]
-    if width is not None and sum(widths[k] + 2 for k in folds[0]) - 2 > width:
-        folds, capped = _folds(widths, width), widths
-    for row in rows:
-        for number, fold in enumerate(folds):
-            cells = [
-                row[k].rjust(capped[k]) if k in right else row[k].ljust(capped[k]) for k in fold
-            ]
-            line = "  ".join(cells).rstrip()
-            if line or not number:
-                yield " " * (INDENT if number else 0) + line
-
-
-def narrow_columns(
-    rows: Sequence[Sequence[str]],
-    right: Collection[int] = (),
-    max_width: int = MAX_WIDTH,
-    width: int | None = None,
-) -> Iterator[str]:
-    """Yield a line for each row, as `align_columns`, on a terminal with narrower columns.
-
-    If lines are too wide, each column that is flush left has room for four of five cells, and
-    longer cells shift the rest of their line.  Lines that are still too wide are to be wrapped.
-
-    Args:
-        width: the number of columns of a terminal.
-
-    >>> rows = [["p", "f32[2]", "x"], *[["q", "s32[]", "y"]] * 8, ["t", "(f32[2], s32[])", "z"]]
-    >>> print(*list(narrow_columns(rows, width=14))[7:], sep=chr(10))
-    q  s32[]   y
-    q  s32[]   y
-    t  (f32[2], s32[])  z
-    """
-    lines = list(align_columns(rows, right, max_width))
-    if width is None or max(map(len, lines), default=0) <= width:
-        yield from lines
-        return
-    lengths = [sorted(map(len, column)) for column in zip(*rows, strict=True)]
-    caps = [each[-1] if k in right else each[len(each) * 4 // 5] for k, each in enumerate(lengths)]
     for row in rows:
         cells = [
-            cell.rjust(cap) if k in right else cell.ljust(cap)
-            for k, (cell, cap) in enumerate(zip(row, caps, strict=True))
-            if cell or cap
+            (str.rjust if k in right else str.ljust)(row[k], min(max_width, widths[k]))
+            for k, longest in enumerate(widths)
+            if longest
         ]
         yield "  ".join(cells).rstrip()
 
 
-def _folds(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Return the numbers of the columns of each line of a folded row."""
-    folds: list[list[int]] = [[]]
-    used = 0
-    for column, longest in enumerate(widths):
-        if longest and folds[-1] and used + longest > width:
-            folds.append([])
-        if longest:
-            used = (used if folds[-1] else INDENT if len(folds) > 1 else 0) + longest + 2
-            folds[-1].append(column)
-    return folds
+def fit_columns(
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    max_width: int = MAX_WIDTH,
+    width: int | None = None,
+    spared: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield the lines of `fit_rows`, and one that names the columns that are omitted.
+
+    >>> rows = [["op", "bytes", "dtype"], ["add", "9", "f32"], ["dot", "10", "f32"]]
+    >>> print(*fit_columns(rows, right=[1], width=12, spared=["dtype"]), sep=chr(10))
+    op   bytes
+    add      9
+    dot     10
+    omitted to fit the terminal: dtype
+    """
+    parts, omitted = fit_rows(rows, right, max_width, width, spared)
+    for part in parts:
+        yield from part
+    yield from omitted_lines(omitted)
+
+
+def omitted_lines(names: Sequence[str]) -> Iterator[str]:
+    """Yield a line that names columns that a terminal has no room for; none without any."""
+    if names:
+        yield f"omitted to fit the terminal: {', '.join(names)}"
+
+
+def fit_rows(
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    max_width: int = MAX_WIDTH,
+    width: int | None = None,
+    spared: Sequence[str] = (),
+) -> tuple[list[list[str]], list[str]]:
+    """Return the lines of each row as `align_columns` makes them, on a terminal lines that fit.
+
+    If lines are too wide, each column that is flush left has room for four of five cells, and
+    longer cells shift the rest of their line.  If they are still too wide, columns are omitted.
+    What is still too wide in the last column continues below it.
+
+    Args:
+        rows: the cells of each row; with `spared`, the headings come first.
+        right: the numbers of the columns that are flush right; others are flush left.
+        max_width: the maximum width of a column: longer texts shift the rest of their line.
+        width: the number of columns of a terminal.
+        spared: the headings of columns that may be omitted, the first one first.
+    Returns:
+        The lines of each row, and the headings of the columns that are omitted.
+
+    >>> fit_rows([["p", "add, dot"], ["q", "sin"]], width=10)
+    ([['p  add,', '    dot'], ['q  sin']], [])
+    """
+    lines = list(align_columns(rows, right, max_width))
+    if width is None or max(map(len, lines), default=0) <= width:
+        return [[line] for line in lines], []
+    caps = _caps(rows, right)
+    last = max(caps)
+    longest = max([len(row[last]) for row in rows])
+    excess = max(0, min(longest, MAX_LAST) - caps[last]) - 2 - width
+    omitted: list[str] = []
+    for name in spared:
+        if sum(caps.values()) + 2 * len(caps) + excess <= 0:
+            break
+        if name in rows[0] and caps.pop(rows[0].index(name), 0):
+            omitted.append(name)
+    return [list(_fit_row(row, caps, right, width)) for row in rows], omitted
+
+
+def _caps(rows: Sequence[Sequence[str]], right: Collection[int]) -> dict[int, int]:
+    """Return the widths of the columns with texts on a narrow terminal."""
+    lengths = [sorted(map(len, column)) for column in zip(*rows, strict=True)]
+    return {
+        k: each[-1] if k in right else max(each[len(each) * 4 // 5], 1)
+        for k, each in enumerate(lengths)
+        if each[-1]
+    }
+
+
+def _fit_row(
+    row: Sequence[str], caps: Mapping[int, int], right: Collection[int], width: int
+) -> Iterator[str]:
+    """Yield the lines of a row: the last of its cells may take several."""
+    *others, last = caps
+    cells = [(str.rjust if k in right else str.ljust)(row[k], caps[k]) for k in others]
+    head = "".join([f"{cell}  " for cell in cells])
+    text = row[last].rjust(caps[last]) if last in right else row[last]
+    start = sum(caps[k] + 2 for k in others)
+    if len(head + text) <= width:
+        yield (head + text).rstrip()
+        return
+    words = text.split()
+    if width - start < max(MIN_LAST, *map(len, words)):  # below, flush right
+        start = max(INDENT, width - len(text))
+    if len(head) > start:
+        yield from wrap_lines([head.rstrip()] if head.strip() else [], width)
+        head = " " * start
+    for part in wrap_units(map(Unit, words), width - start, 0):
+        yield head + part.text
+        head = " " * start

@@ -18,7 +18,7 @@ from indexing.memory.spaces import space_name
 from indexing.ops.element import Work
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.tables import Table, align_columns
+from indexing.views.tables import Table, align_columns, fit_rows, omitted_lines
 from simplifier.unknown import Unknown
 
 _MAX_REASON: Final = 100
@@ -29,6 +29,10 @@ TRAFFIC_COLUMNS: Final = (
 """The columns of the table; bytes are those of all executions."""
 SPACE_COLUMNS: Final = ("memory", "elements", "read", "written", "stored", "padding")
 """The columns of the table of memory spaces."""
+_SPARED: Final = (
+    *("stored", "padding", "flops", "requested", "needed", "recompute", "opcode", "flops/byte"),
+)
+_SPARED_OF_SPACES: Final = ("elements", "padding")
 
 
 def traffic_table(traffic: Traffic) -> Table:
@@ -74,26 +78,45 @@ class TrafficTable:
         Args:
             top: the maximum number of instructions.
             paint: marks the name of the module.
-            width: the number of columns of a terminal: rows that are wider are folded.
+            width: the number of columns of a terminal: columns that do not fit are omitted.
         """
         module = self.traffic.target
         assert isinstance(module, Module)
         yield f"{self.file}: HloModule {paint(module.name, 'name')}"
         yield from [f"  {line}" for line in self.totals(None if width is None else width - 2)]
         ranked = self.ranked
+        omitted: list[str] = []
         if ranked:
-            cells = [self.cells(each) for each in ranked[:top]]
-            has_text = [any(column) for column in zip(*cells, strict=True)]
-            head = [
-                name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)
-            ]
-            yield from align_columns([head, *cells], range(11), 60, width)
+            fitted, omitted = self._fitted_rows(ranked[:top], width)
+            for row in fitted:
+                yield from row
         if len(ranked) > top:
             yield f"  … {len(ranked) - top:,} more"
+        yield from [f"  {line}" for line in omitted_lines(omitted)]
         yield from _reasons(ranked)
 
+    def _fitted_rows(
+        self, ranked: Sequence[InstructionTraffic], width: int | None
+    ) -> tuple[list[list[str]], list[str]]:
+        """Return the lines of each row, and the headings of the columns that are omitted."""
+        cells = [self.cells(each) for each in ranked]
+        has_text = [any(column) for column in zip(*cells, strict=True)]
+        head = [name if has else "" for name, has in zip(TRAFFIC_COLUMNS, has_text, strict=True)]
+        rows = [head, *cells]
+        if width is None or max(map(len, align_columns(rows, range(11), 60))) <= width:
+            return fit_rows(rows, range(11), 60)
+        places = {each.instruction.computation.name for each in ranked}
+        if len(places) == 1:
+            head[-1] += f" of {places.pop()}"
+        for each, row in zip(ranked, cells, strict=True):
+            opcode, _, place = row.pop().partition(" ")
+            if " of " in head[-1]:
+                place = place.removeprefix(f"{each.instruction.computation.name}/")
+            row += [opcode, place]
+        return fit_rows([[*head[:-1], "opcode", head[-1]], *cells], range(11), 60, width, _SPARED)
+
     def totals(self, width: int | None = None, *, spaces: bool = True) -> Iterator[str]:
-        """Yield the figures of all instructions, a line each; tables are folded to `width`.
+        """Yield the figures of all instructions, a line each; tables fit `width`.
 
         Args:
             spaces: include the table of memory spaces.
@@ -103,7 +126,9 @@ class TrafficTable:
         if total.needed != total.read:
             yield f"{total.needed} of the {total.read} bytes read are needed under masks"
         if spaces and self.space_rows:
-            yield from Table("", SPACE_COLUMNS, self.space_rows, right=range(1, 6)).lines(width)
+            yield from Table(
+                "", SPACE_COLUMNS, self.space_rows, right=range(1, 6), spared=_SPARED_OF_SPACES
+            ).lines(width)
         yield f"{total.requested} bytes requested by all reads"
         yield f"{total.flops} flops, {total.transcendentals} transcendentals"
         if self.peak is not None:

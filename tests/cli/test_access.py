@@ -40,12 +40,12 @@ def test_each_array_has_a_row(run: Run) -> None:
     assert (status, err) == (0, "")
     assert out == (
         "m.hlo: e: t = f32[64,96] transpose, 128 threads, unroll 1, A100\n"
-        "  array                     requested    used  transferred  ratio  sectors  lines  warps"
-        "  XLA            worst warp\n"
-        "  operand 0  p  f32[96,64]     24,576  24,576      196,608   8.00    6,144  6,144    192"
-        "  not coalesced  32 sectors at bl_x 0, warp 0\n"
-        "  output 0   t  f32[64,96]     24,576  24,576       24,576   1.00      768    192    192"
-        "                 4 sectors at bl_x 0, warp 0\n"
+        "  array      name  shape       requested    used  transferred  ratio  sectors  lines"
+        "  warps  XLA            worst warp\n"
+        "  operand 0  p     f32[96,64]     24,576  24,576      196,608   8.00    6,144  6,144"
+        "    192  not coalesced  32 sectors at bl_x 0, warp 0\n"
+        "  output 0   t     f32[64,96]     24,576  24,576       24,576   1.00      768    192"
+        "    192                 4 sectors at bl_x 0, warp 0\n"
     )
 
 

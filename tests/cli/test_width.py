@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+import hlo
+
 ROOT = Path(__file__).parents[2]
 COLUMNS = 80
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -103,6 +105,40 @@ def test_every_line_fits(line: str, tmp_path: Path) -> None:
     assert text.strip()
     assert "Traceback" not in text
     assert too_wide(text) == []
+
+
+@pytest.mark.parametrize(
+    "line, first, spare",
+    [
+        ("bytes examples/targets/attention.tpu_v5e.hlo", "bytes", 2),
+        ("access examples/attention.opt.hlo -i broadcast_multiply_fusion", "array", 4),
+    ],
+)
+def test_a_narrow_terminal_omits_columns_and_names_them(line: str, first: str, spare: int) -> None:
+    narrow, wide = on_terminal(line.split()), on_terminal(line.split(), 250)
+    kept, every = headings(narrow, first), headings(wide, first)
+    unwrapped = re.sub(r"\r?\n {5,}", " ", narrow)
+    noted = re.findall(r"omitted to fit the terminal: ([^\r\n]*)", unwrapped)
+    assert len(every - kept) >= spare
+    assert every - kept <= set(", ".join(noted).split(", "))
+    assert "omitted" not in wide
+
+
+def headings(text: str, first: str) -> set[str]:
+    """Return the headings of the table whose first column is `first`."""
+    lines = [ESCAPE.sub("", each) for each in re.split(r"[\r\n]+", text)]
+    head = next(each for each in lines if each.split()[:1] == [first])
+    return {re.sub(r" of .*", "", name) for name in re.split(r"  +", head.strip())}
+
+
+def test_rows_of_a_narrow_table_are_lines() -> None:
+    text = ESCAPE.sub("", on_terminal(["bytes", "examples/targets/attention.tpu_v5e.hlo"]))
+    rows = [
+        line for line in text.splitlines() if re.match(r" *(<= )?[\d,]+  +(<= )?[\d,]+  ", line)
+    ]
+    module = hlo.load(str(ROOT / "examples/targets/attention.tpu_v5e.hlo"))
+    assert rows
+    assert all(any(each.name == row.split()[-1] for each in module.entry) for row in rows)
 
 
 def test_the_oracle_sees_wide_lines() -> None:
