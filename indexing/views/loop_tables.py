@@ -18,6 +18,7 @@ from indexing.tiling.loops.tpu_rules import TpuRules
 from indexing.tiling.loops.triton_memory import triton_shared_bytes
 from indexing.views.map_tables import Paint, plain
 from indexing.views.tables import ANY_WIDTH, Table
+from indexing.views.tile_answers import body_lines
 from indexing.views.tile_subjects import TileSubject
 from simplifier.unknown import Unknown
 
@@ -213,6 +214,7 @@ def best_loop_tilings_table(best: BestLoopTilings) -> Table:
         empty="none",
         right=range(2, len(columns) - 1),
         max_width=ANY_WIDTH,
+        spared=("split", "stages", "resident", "warps"),
     )
 
 
@@ -273,12 +275,14 @@ class LoopAnswer:
         title: the end of the heading.
         body: the lines below it.
         rows: for each JSON record, its kind and its fields.
+        table: the table below the heading, if any.
     """
 
     subject: TileSubject
     title: str
     body: tuple[str, ...]
     rows: tuple[tuple[str, dict[str, Any]], ...]
+    table: Table | None = None
 
     @classmethod
     def of_compiled(cls, subject: TileSubject, compiled: CompiledTiling, device: str) -> LoopAnswer:
@@ -322,7 +326,7 @@ class LoopAnswer:
             lines = tuple(loop_tiling_lines(answer))
             row = ("loops", loop_tiling_record(answer))
             return cls(subject, loop_tiling_title(answer), lines, (row,))
-        table = tuple(best_loop_tilings_table(answer).lines())
+        table = best_loop_tilings_table(answer)
         ranked = enumerate(answer.ranked, 1)
         rows = [("loops", {"rank": k} | loop_tiling_record(each)) for k, each in ranked]
         refused = [
@@ -346,7 +350,7 @@ class LoopAnswer:
                 "violations": answer.compiled.violations,
             }
         title = f"best tilings with loops on {answer.rules.name}"
-        return cls(subject, title, table, (*rows, ("search", effort)))
+        return cls(subject, title, (), (*rows, ("search", effort)), table)
 
     @property
     def has_masked_blocks(self) -> bool:
@@ -359,8 +363,14 @@ class LoopAnswer:
             yield self.subject.record(kind) | fields
 
     def lines(self, width: int | None = None, paint: Paint = plain) -> Iterator[str]:
-        """Yield a heading, and the lines below it."""
+        """Yield a heading, and the lines below it.
+
+        Args:
+            width: the columns of the terminal; boxes and the columns of the table fit it.
+        """
         head = [paint(word, style) if style else word for word, style in self.subject.head()]
         yield " ".join([*head, self.title])
-        for line in self.body:
+        room = None if width is None else width - 2
+        table = () if self.table is None else self.table.lines(room)
+        for line in (*table, *(self.body if room is None else body_lines(self.body, room))):
             yield f"  {line}"

@@ -14,6 +14,7 @@ from indexing.memory.caches.search import BestBlockOrders
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.sets.tiling import Tiling
+from indexing.views.box_lines import Vector, split_vectors, vector_lines
 from indexing.views.map_tables import Paint, path_text, plain, shape_text
 from indexing.views.regions import point_text
 from indexing.views.tables import align_columns
@@ -82,8 +83,7 @@ class TileAnswer:
             lines = [*_record_lines(texts, paint), *self.body]
         else:
             yield from _heading_lines(self, width, paint)
-            body = [line.text for each in self.body for line in wrap_units([Unit(each)], width - 2)]
-            lines = [*_terminal_lines(texts, width - 2, paint), *body]
+            lines = [*_terminal_lines(texts, width - 2, paint), *body_lines(self.body, width - 2)]
         if self.entries is not None and not texts:
             yield "  no operands"
         for line in lines:
@@ -280,15 +280,50 @@ def _terminal_lines(
     """Yield a table with the numbers, and the other texts of each array, wrapped."""
     numbers = _number_lines(texts, width, paint)
     yield from numbers
-    labels, bodies = [], []
+    labels, bodies, boxes = [], [], []
     for label, text in texts:
         parts = box_parts(text.row) if numbers and text.row else list(text.parts)
         if parts or text.notes:
-            ends = [f"{part}," for part in parts[:-1]] + parts[-1:]
-            notes = [[*map(Unit, note.split())] for note in text.notes]
+            before, vectors = _split_parts(parts)
+            ends = [f"{part}," for part in before[:-1]] + before[-1:]
+            kept = [note for note in text.notes if note not in text.doubled]
+            if text.doubled:
+                kept = [note.replace("in words:", "constraints:") for note in kept]
+            notes = [[*map(Unit, note.split())] for note in kept]
             labels.append(_label_units(label, paint))
-            bodies.append([Paragraph([*map(Unit, ends)], notes)])
-    yield from label_bodies(labels, bodies, width)
+            bodies.append(Paragraph([*map(Unit, ends)], notes))
+            boxes.append(vectors)
+    if not any(boxes):
+        yield from label_bodies(labels, [[body] for body in bodies], width)
+        return
+    for label_units, body, vectors in zip(labels, bodies, boxes, strict=True):
+        yield from [line.text for line in wrap_units(label_units, width)]
+        if body.units:
+            yield from [f"  {line.text}" for line in wrap_units(body.units, width - 2)]
+        yield from [f"  {line}" for line in vector_lines(vectors, width - 2)]
+        for note in body.notes:
+            yield from [f"    {line.text}" for line in wrap_units(note, width - 4)]
+
+
+def _split_parts(parts: Sequence[str]) -> tuple[list[str], list[Vector]]:
+    """Return the parts that are no vectors of a box, and the vectors."""
+    before: list[str] = []
+    vectors: list[Vector] = []
+    for part in parts:
+        rest, found = split_vectors(part)
+        vectors += found
+        before += [] if found and not rest else [rest]
+    return before, vectors
+
+
+def body_lines(lines: Sequence[str], width: int) -> Iterator[str]:
+    """Yield lines on a terminal, with the vectors of a box below the rest of its line."""
+    for line in lines:
+        before, vectors = split_vectors(line)
+        margin = len(line) - len(line.lstrip(" "))
+        yield from [each.text for each in wrap_units([Unit(before)], width, margin + 4)]
+        room = width - margin - 4
+        yield from [" " * (margin + 4) + each for each in vector_lines(vectors, room)]
 
 
 def _label_units(label: ArrayLabel, paint: Paint) -> list[Unit]:

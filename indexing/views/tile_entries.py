@@ -48,11 +48,13 @@ class EntryText(NamedTuple):
         parts: texts that are separated by commas; an array without any is not printed.
         notes: texts on lines of their own.
         row: the cells of a table of operands, which have the same texts; or nothing.
+        doubled: the notes that a terminal omits, since another one has the same meaning.
     """
 
     parts: Sequence[str]
     notes: Sequence[str] = ()
     row: Sequence[str] = ()
+    doubled: Sequence[str] = ()
 
 
 OPERAND_CELLS: Final = (
@@ -272,11 +274,12 @@ class SymbolicEntry:
         notes = [runtime_text(v, paint) for v in tile.runtime]
         if m.constraints or [v.bounds for v in m.dims] != [(0, n - 1) for n in self.dims]:
             notes.append(f"for a part of the tiled array: {map_text(m)}")
+        doubled = []
         if tile.constraints != ALWAYS:
-            notes.append(f"constraints: {tile.constraints}")
-            notes.append(f"in words: {tile.constraints.pretty()}")
+            doubled = [f"constraints: {tile.constraints}"]
+            notes += [*doubled, f"in words: {tile.constraints.pretty()}"]
         grade = [] if tile.grade == "exact" else ["may"]
-        return EntryText([*grade, *symbolic_parts(tile)], notes)
+        return EntryText([*grade, *symbolic_parts(tile)], notes, doubled=doubled)
 
     def record(self) -> dict[str, Any]:
         """Return the map, the tile and its constraints."""

@@ -43,6 +43,8 @@ shard examples/attention.pre.hlo --mesh x=2 --spec p0=x,_
 shard examples/attention.pre.hlo --mesh x=2 --search --max-plans 5
 shard examples/attention.pre.hlo --sbp
 tile examples/attention.opt.hlo -i ynn_fusion.7 --sizes 32,64
+tile examples/attention.opt.hlo -i transpose_copy_fusion.2
+tile examples/targets/attention.h100.hlo -i gemm_fusion_dot.1 --search --device H100 --limit 3
 diff examples/attention.pre.hlo examples/attention.opt.hlo
 diff examples/attention.pre.hlo examples/layernorm.opt.hlo
 passes examples/passes/rms_pad
@@ -139,6 +141,36 @@ def test_rows_of_a_narrow_table_are_lines() -> None:
     module = hlo.load(str(ROOT / "examples/targets/attention.tpu_v5e.hlo"))
     assert rows
     assert all(any(each.name == row.split()[-1] for each in module.entry) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tile examples/attention.opt.hlo -i transpose_copy_fusion.2",
+        "tile examples/attention.opt.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8",
+        "tile examples/attention.opt.hlo -i ynn_fusion.3 --sizes 1,4,16,16 --loops k=8",
+        "tile examples/attention.opt.hlo -i transpose_copy_fusion.1",
+    ],
+)
+def test_vectors_of_boxes_are_those_of_a_pipe(line: str) -> None:
+    text = on_terminal(line.split())
+    piped = subprocess.run(
+        [sys.executable, "-m", "indexing.cli", *line.split()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert vectors(text) == vectors(piped) != []
+    rows = [each for each in text.splitlines() if each.lstrip().startswith("offsets")]
+    assert len(rows) == piped.count("offsets [")  # each on a line of its own
+
+
+def vectors(text: str) -> list[tuple[str, str]]:
+    """Return the name and the elements of each vector, without spaces."""
+    found = re.findall(r"(offsets|sizes|strides|upper bounds) +\[([^\]]*)\]", ESCAPE.sub("", text))
+    return [(name, re.sub(r"\s", "", elements)) for name, elements in found]
 
 
 def test_the_oracle_sees_wide_lines() -> None:
