@@ -413,6 +413,65 @@ def test_long_edges_are_stubs_that_lead_to_their_ends(open_page: Open, shoot: Sh
     shoot(page, "stubs")
 
 
+ON_LABELS = """() => {
+  const labels = [...document.querySelectorAll("#graph .stub text")].map((text) => text.getBBox());
+  return [...document.querySelectorAll("#graph .edge")].filter((edge) => {
+    const length = edge.getTotalLength();
+    for (let at = 0; at <= length; at += 1) {
+      const { x, y } = edge.getPointAtLength(at);
+      if (labels.some((box) => x > box.x + 1 && x < box.x + box.width - 1
+          && y > box.y + 2 && y < box.y + box.height - 2)) return true;
+    }
+    return false;
+  }).map((edge) => `${edge.dataset.start} ${edge.dataset.end}`);
+}"""
+
+
+def test_edges_pass_beside_the_labels_of_stubs(open_page: Open, shoot: Shoot) -> None:
+    lines = [f"v{k} = f32[8] negate(v{k - 1})" for k in range(1, 9)]
+    body = "\n".join(["v0 = f32[8] iota(), iota_dimension=0", *lines])
+    root = "ROOT a_name_that_is_longer_than_its_node = f32[8] add(v1, v8)"
+    page = open_page(indexing.report(hlo.parse(f"ENTRY e {{ {body} {root} }}"), tiled=0).html)
+    assert page.locator("#graph .stub text").count() == 2
+    assert page.evaluate(ON_LABELS) == []
+    shoot(page, "edges-and-labels")
+
+
+DIVIDED_WORDS = """() => {
+  const divided = [];
+  for (const cell of document.querySelectorAll("td.instruction, td.shape, td.array")) {
+    let before = null;
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const text = walker.currentNode.data;
+      for (let k = 0; k < text.length; k++) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, k);
+        range.setEnd(walker.currentNode, k + 1);
+        const { top, width } = range.getBoundingClientRect();
+        if (width === 0) continue;
+        if (before !== null && top > before.top + 4 && !" _/,-.".includes(before.c)) {
+          divided.push(cell.textContent);
+        }
+        before = { top, c: text[k] };
+      }
+    }
+  }
+  return divided;
+}"""
+
+
+@pytest.mark.parametrize("tab", ["#tab-table", "#tab-memory"])
+def test_names_and_shapes_break_between_words(open_page: Open, shoot: Shoot, tab: str) -> None:
+    module = hlo.load(EXAMPLES / "targets" / "attention.h100.hlo")
+    page = open_page(indexing.report(module, tiled=0).html, size=(800, 1000))
+    page.click(tab)
+    page.wait_for_selector("td.shape, td.array")
+    shoot(page, f"words{tab.removeprefix('#tab')}")
+    assert page.locator("td.instruction, td.array").count() > 3
+    assert page.evaluate(DIVIDED_WORDS) == []
+
+
 def test_a_link_opens_and_selects_its_instruction(open_page: Open, attention: str) -> None:
     page = open_page(attention)
     address = page.url

@@ -32,6 +32,9 @@ function visible(text) {
 /** Return text without line breaks. */
 const oneLine = (text) => visible(text.replaceAll("\n", "\\n"));
 
+/** The parts of a name or a shape: where a line has no room for it, it breaks between words and numbers. */
+const breakable = (text) => oneLine(text).split(/(?<=[_/,-])|(?<=\.)(?!\d)/).flatMap((part) => [part, el("wbr")]).slice(0, -1);
+
 /** Return a picture of the package: SVG, whose texts are escaped. */
 function importedPicture(text) {
   const parsed = new DOMParser().parseFromString(text, "image/svg+xml");

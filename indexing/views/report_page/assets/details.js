@@ -56,7 +56,7 @@ class DetailsView {
     const { executions } = module.computations[computation];
     const times = executions === null || executions === "1" ? "" : `, executed ${executions} times`;
     return el("header", {},
-      el("h2", {}, oneLine(module.names[instruction])),
+      el("h2", {}, ...breakable(module.names[instruction])),
       el("div", { className: "mono" }, `${module.shapeOf(instruction)} ${module.opcodeOf(instruction)}`),
       el("div", { className: "note" }, "in ", where, times), this.corresponding(instruction));
   }
@@ -132,7 +132,7 @@ class DetailsView {
     return el("button", {
       className: "link", title: `${module.opcodeOf(instruction)} ${module.shapeOf(instruction)}`,
       onclick: () => this.state.select(instruction),
-    }, oneLine(module.names[instruction]));
+    }, ...breakable(module.names[instruction]));
   }
 
   /** The maps of each output to, or from, numbered arrays; without them, the command that prints them. */

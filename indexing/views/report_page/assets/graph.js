@@ -10,6 +10,12 @@ const MAX_UNFOLDED = 120; // a larger callee is opened in place of the computati
 const CALLS_OPERANDS = new Set(["fusion", "call", "while", "async-start"]);
 const LEAVES = new Set(["parameter", "constant", "iota", "partition-id", "replica-id"]);
 
+const CHARACTER = 6.4; // width of a character of a label
+const STUB_LEFT = 14; // from the left side of a node to the label of a stub
+const ROOM_FOR_EDGES = 30; // beside the label of a stub
+
+const stubWidth = (label) => STUB_LEFT + CHARACTER * label.length;
+const middleOf = ({ left, top, width, height }) => [left + width / 2, top + height / 2];
 const clipped = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
 class GraphView {
@@ -294,16 +300,38 @@ class GraphView {
 
   edge({ v, w }) {
     const { points } = this.graph.edge(v, w);
+    const inner = points.slice(1, -1).map((p) => [p.x, p.y]);
     const [start, end] = [this.graph.node(v).node, this.graph.node(w).node];
-    const places = points.map((p) => [p.x, p.y]);
-    if (start.below.length && places[0][1] > start.top + start.height) {
-      places.unshift([places[0][0], start.top + start.height]);
-    }
-    if (end.above.length && places.at(-1)[1] < end.top) places.push([places.at(-1)[0], end.top]);
+    const [towards, from] = inner.length ? [inner[0], inner.at(-1)] : [middleOf(end), middleOf(start)];
+    const places = [...this.attach(start, towards), ...inner, ...this.attach(end, from).reverse()];
     return svg("polyline", {
       points: places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "), class: "edge",
       "marker-end": "url(#arrow)", "data-start": v, "data-end": w,
     });
+  }
+
+  /** The places at which an edge leaves a node towards a place: beside the labels of its stubs. */
+  attach(node, [x, y]) {
+    const { left, top, width, height } = node;
+    const isAbove = y < top, isBelow = y > top + height;
+    if (!isAbove && !isBelow) {
+      const side = x < left + width / 2 ? left : left + width;
+      return [[side, Math.min(Math.max(y, top + 6), top + height - 6)]];
+    }
+    const [label, edge, step] = isAbove ? [this.stubLabel(node, true), top, -STUB] : [this.stubLabel(node, false), top + height, STUB];
+    const most = left + width - 8;
+    const least = label === null ? left + 8 : Math.min(most, left + stubWidth(label) + 6);
+    const own = Math.min(Math.max((x + left + width / 2) / 2, least), most);
+    return label === null ? [[own, edge]] : [[own, edge], [own, edge + step]];
+  }
+
+  /** The label of the stubs above or below a node; null without any. */
+  stubLabel(node, isAbove) {
+    const ends = isAbove ? node.above : node.below;
+    if (node.isCluster || !ends.length) return null;
+    const more = ends.length > 1 ? ` +${ends.length - 1}` : "";
+    const room = Math.max(4, Math.floor((node.width - STUB_LEFT - ROOM_FOR_EDGES) / CHARACTER) - more.length);
+    return clipped(this.nameOf(ends[0]), room) + more;
   }
 
   /** The stubs of the long edges of a node: a line, and the name of the other end. */
@@ -311,15 +339,13 @@ class GraphView {
     for (const [ends, isAbove] of [[node.above, true], [node.below, false]]) {
       if (ends.length === 0) continue;
       const names = ends.map((path) => this.nameOf(path));
-      const more = ends.length > 1 ? ` +${ends.length - 1}` : "";
-      const room = Math.max(4, Math.floor((node.width - 14) / 6.4) - more.length);
       const y = isAbove ? node.top : node.top + node.height;
       const x = node.left + 8;
       const step = isAbove ? -STUB : STUB;
       const group = svg("g", { class: "stub", "data-start": isAbove ? ends[0] : node.path },
         svg("title", {}, `${isAbove ? "reads" : "is read by"} ${names.slice(0, 20).join(", ")}`),
         svg("line", { x1: x, x2: x, y1: y, y2: y + step }),
-        svg("text", { x: x + 5, y: isAbove ? y - 4 : y + 11 }, clipped(names[0], room) + more));
+        svg("text", { x: x + 5, y: isAbove ? y - 4 : y + 11 }, this.stubLabel(node, isAbove)));
       group.addEventListener("click", () => this.follow(ends[0]));
       yield group;
     }

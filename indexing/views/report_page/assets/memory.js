@@ -37,8 +37,8 @@ class MemoryView {
     const head = el("tr", {}, ...used.map(([name]) =>
       el("th", { className: NUMBERS.has(name) ? "number" : "", attrs: { "data-column": name } }, name)));
     const cell = ([name, k], bytes, cells) => el("td", { className: NUMBERS.has(name) ? `${name} number` : name },
-      name === "array" ? el("button", { className: "link" }, oneLine(cells[k]))
-        : name === "stored" ? bar(cells[k], bytes / most) : oneLine(cells[k]));
+      ...(name === "array" ? [el("button", { className: "link" }, ...breakable(cells[k]))]
+        : name === "stored" ? [bar(cells[k], bytes / most)] : breakable(cells[k])));
     const rows = space.rows.map(([instruction, bytes, ...cells]) => {
       const row = el("tr", { onclick: () => this.state.select(instruction) },
         ...used.map((column) => cell(column, bytes, cells)));

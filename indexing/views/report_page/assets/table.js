@@ -85,15 +85,15 @@ class TableView {
     const cells = module.traffic.get(instruction);
     const share = Math.max(0, module.moved.get(instruction) ?? 0) / module.mostMoved;
     const texts = columns.map((name) => {
-      if (name === "instruction") return oneLine(module.names[instruction]);
+      if (name === "instruction") return breakable(module.names[instruction]);
       if (name === "opcode") return module.opcodeOf(instruction);
-      if (name === "shape") return clipped(module.shapeOf(instruction), 60);
+      if (name === "shape") return breakable(clipped(module.shapeOf(instruction), 60));
       if (name === "computation") return oneLine(module.computations[module.computationOf[instruction]].name);
       const text = cells?.[module.columns.indexOf(name)] ?? "";
       return name === "bytes" && cells !== undefined ? bar(text, share) : text;
     });
     const row = el("tr", { onclick: () => this.state.select(instruction) },
-      ...texts.map((text, k) => el("td", { className: columns[k] + (TEXTS.has(columns[k]) ? "" : " number") }, text)));
+      ...texts.map((text, k) => el("td", { className: columns[k] + (TEXTS.has(columns[k]) ? "" : " number") }, ...[text].flat())));
     row.dataset.instruction = instruction;
     return row;
   }
