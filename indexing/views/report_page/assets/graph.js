@@ -300,14 +300,22 @@ class GraphView {
 
   edge({ v, w }) {
     const { points } = this.graph.edge(v, w);
-    const inner = points.slice(1, -1).map((p) => [p.x, p.y]);
     const [start, end] = [this.graph.node(v).node, this.graph.node(w).node];
+    const inner = this.isBetweenRows(start, end) ? [] : points.slice(1, -1).map((p) => [p.x, p.y]);
     const [towards, from] = inner.length ? [inner[0], inner.at(-1)] : [middleOf(end), middleOf(start)];
     const places = [...this.attach(start, towards), ...inner, ...this.attach(end, from).reverse()];
     return svg("polyline", {
       points: places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "), class: "edge",
       "marker-end": "url(#arrow)", "data-start": v, "data-end": w,
     });
+  }
+
+  /** True if one node is above the other and no third one has a place between them, left to right. */
+  isBetweenRows(start, end) {
+    const [upper, lower] = start.top < end.top ? [start, end] : [end, start];
+    const [top, bottom] = [upper.top + upper.height, lower.top];
+    if (top > bottom || upper.isCluster || lower.isCluster) return false;
+    return !this.nodes.some((node) => !node.isCluster && node.top < bottom && node.top + node.height > top);
   }
 
   /** The places at which an edge leaves a node towards a place: beside the labels of its stubs. */
