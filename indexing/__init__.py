@@ -8,8 +8,8 @@
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
 `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
 `indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.kernels`,
-`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``.  `indexing.pallas`
-has names of its own.  All names are loaded on first use.
+`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``; ``dir(indexing)``
+lists them.  `indexing.pallas` has names of its own.  All names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PUBLIC = PublicNames(__name__, __file__)
-__dir__ = _PUBLIC.names
 
 _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
@@ -45,6 +44,14 @@ def __getattr__(name: str) -> Any:
             value = globals()[name] = getattr(module, name)
             return value
     raise AttributeError(f"module 'indexing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return every public name, for completion."""
+    from importlib import import_module
+
+    rooms = [import_module(f"indexing.{room}").__all__ for room in _ROOMS]
+    return sorted({*_PUBLIC.names(), *_ROOMS, *_MODULES, *[name for own in rooms for name in own]})
 
 
 _OF_ANSWER = {"Answer": "answer.maps[0][0]", "tuple": "maps[0]", "list": "maps[0]"}

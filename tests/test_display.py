@@ -109,6 +109,42 @@ def test_reprs_are_short_and_html_is_defined(value: Any, text: str) -> None:
     assert value._repr_html_().startswith("<")
 
 
+DOT = hlo.parse("""ENTRY e {
+  p = f32[32,8]{1,0} parameter(0)
+  q = f32[8,64]{1,0:T(8,128)} parameter(1)
+  ROOT d = f32[32,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}""")
+TILED: Any = DOT.entry["q"].shape
+LOOPS: Any = indexing.tile(DOT.entry.root, (16, 16), loop_sizes={"k": 4})
+PARTS: list[tuple[Any, str]] = [
+    (TILED, "<shape f32[8,64]{1,0:T(8,128)}>"),
+    (TILED.layout, "<layout {1,0:T(8,128)}>"),
+    (
+        next(iter(indexing.traffic(DOT).rows)),
+        "<dot `d` reads `p` f32[32,8]{1,0}: 1,024 bytes distinct, 65,536 bytes requested>",
+    ),
+    (indexing.summary(DOT), "<summary of 'module_e': 3 instructions>"),
+    (
+        indexing.memory_profile(DOT).buffers[0],
+        "<buffer of p: argument, 1,024 bytes, f32[32,8]{1,0}>",
+    ),
+    (indexing.tile(DOT.entry.root, (16, 16)).operands[0], "<tiles [16, 16] of 'p': 1 map>"),
+    (LOOPS.phases[0], "<phase of 2 steps: 512 bytes resident>"),
+    (LOOPS.phases[0].tiles[0], "<tile of 'p': changing, 256 bytes>"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), PARTS, ids=lambda v: type(v).__name__)
+def test_a_part_of_an_answer_has_a_short_repr(value: Any, text: str) -> None:
+    assert repr(value) == text
+
+
+def test_completion_offers_the_names_of_all_rooms() -> None:
+    names = dir(indexing)
+    assert {"tile", "traffic", "best_tilings", "report", "tiling", "pallas"} <= set(names)
+    assert [name for name in names if not hasattr(indexing, name)] == []
+
+
 def test_a_column_of_maps_is_wrapped() -> None:
     html = indexing.output_to_input(T)._repr_html_()
     assert 'class="wrapped">(d0, d1)' in html

@@ -274,6 +274,9 @@ class Shape(DescribedShape):
             return NotImplemented
         return self._hash == other._hash and self._fields() == other._fields()
 
+    def __repr__(self) -> str:
+        return f"<shape {self}>"
+
     def __str__(self) -> str:
         flags = self.dynamic or (False,) * self.rank
         dims = ",".join(map(_dimension, self.dims, flags))

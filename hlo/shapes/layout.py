@@ -126,6 +126,9 @@ class Layout:
         """True if the layout is only an order of dimensions, without tiles or other suffixes."""
         return self == Layout(self.minor_to_major)
 
+    def __repr__(self) -> str:
+        return f"<layout {self}>"
+
     def __str__(self) -> str:
         order = ",".join(map(str, self.minor_to_major))
         suffixes = "".join(self._suffixes())

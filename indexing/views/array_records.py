@@ -170,12 +170,12 @@ def array_rows(
     ]
     head = ["bytes", "stored", "padding" if any(a.padding for a in arrays) else "", "memory"]
 
-    def shown(own: Sequence[list[str]]) -> list[list[str]]:
+    def own_rows(own: Sequence[list[str]]) -> list[list[str]]:
         body = [row + each for row, each in zip(rows[:max_rows], own, strict=False)]
         return [head + [""] * (len(own[0]) if own else 0), *body]
 
-    others = None if narrow is None else (shown(narrow.cells), narrow.omitted)
-    yield from _first_that_fits(shown(cells), others, range(3), width, len(rows) - max_rows)
+    others = None if narrow is None else (own_rows(narrow.cells), narrow.omitted)
+    yield from _first_that_fits(own_rows(cells), others, range(3), width, len(rows) - max_rows)
 
 
 def indented_rows(
@@ -187,14 +187,14 @@ def indented_rows(
 ) -> Iterator[str]:
     """Yield indented rows with a right-aligned number first."""
 
-    def shown(own: Sequence[list[str]]) -> list[list[str]]:
+    def own_rows(own: Sequence[list[str]]) -> list[list[str]]:
         return [[number, *row] for number, row in zip(numbers, own, strict=True)][:max_rows]
 
     others = None
     if narrow is not None and narrow.cells:
-        others = ([[*narrow.head]] if narrow.head else []) + shown(narrow.cells), narrow.omitted
+        others = ([[*narrow.head]] if narrow.head else []) + own_rows(narrow.cells), narrow.omitted
     right = range(2) if narrow is not None and narrow.head else [0]
-    yield from _first_that_fits(shown(cells), others, right, width, len(cells) - max_rows)
+    yield from _first_that_fits(own_rows(cells), others, right, width, len(cells) - max_rows)
 
 
 def _first_that_fits(

@@ -178,6 +178,9 @@ class Summary(Preformatted):
     reread: tuple[RereadRecord, ...]
     uncounted: tuple[ReasonRecord, ...]
 
+    def __repr__(self) -> str:
+        return f"<summary of {self.module!r}: {self.instructions} instructions>"
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
@@ -217,15 +220,8 @@ class Summary(Preformatted):
         """
         yield f"{self.file}: HloModule {paint(self.module, 'name')}"
         yield f"  {_header(self)}"
-        for title, arrays in (("parameters", self.parameters), ("results", self.results)):
-            yield f"{title}: {counted_noun(len(arrays), 'array')}, {total_text(arrays)}"
-            names = [[str(k), _array_name(a), a.argument] for k, a in enumerate(arrays)]
-            cells = [[*own, str(a.shape)] for own, a in zip(names, arrays, strict=True)]
-            short = [
-                [number, short_shape(a.shape), *own]
-                for (number, *own), a in zip(names, arrays, strict=True)
-            ]
-            yield from array_rows(arrays, cells, max_rows, width, Narrow(short, ["layout"]))
+        yield from _interface_rows("parameters", self.parameters, max_rows, width)
+        yield from _interface_rows("results", self.results, max_rows, width)
         yield from _kinds_table(self, max_rows, width)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
             yield from _reason_table(f"{title} accesses", reasons, max_rows)
@@ -235,13 +231,7 @@ class Summary(Preformatted):
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
         short = [[shape, place] for shape, _, place in cells]
         yield from array_rows(self.largest, cells, max_rows, width, Narrow(short, ["opcode"]))
-        yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
-        bytes_again = [
-            ("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in self.reread
-        ]
-        cells = [_reread_cells(each) for each in self.reread]
-        narrow = Narrow([_short_cells(r) for r in self.reread], ["shape", "opcode"], _REREAD)
-        yield from indented_rows(cells, bytes_again, max_rows, width, narrow)
+        yield from _reread_rows(self.reread, max_rows, width)
         if self.uncounted:
             yield from _reason_table(
                 "operands whose reads are not counted", self.uncounted, max_rows
@@ -260,6 +250,28 @@ def _header(s: Summary) -> str:
         *([counted_noun(s.aliases, "aliased result")] if s.aliases else []),
     ]
     return ", ".join(parts)
+
+
+def _interface_rows(
+    title: str, arrays: Sequence[ArrayRecord], max_rows: int, width: int | None
+) -> Iterator[str]:
+    """Yield the rows of the parameters or of the results."""
+    yield f"{title}: {counted_noun(len(arrays), 'array')}, {total_text(arrays)}"
+    names = [[str(k), _array_name(a), a.argument] for k, a in enumerate(arrays)]
+    cells = [[*own, str(a.shape)] for own, a in zip(names, arrays, strict=True)]
+    short = [
+        [number, short_shape(a.shape), *own]
+        for (number, *own), a in zip(names, arrays, strict=True)
+    ]
+    yield from array_rows(arrays, cells, max_rows, width, Narrow(short, ["layout"]))
+
+
+def _reread_rows(reread: Sequence[RereadRecord], max_rows: int, width: int | None) -> Iterator[str]:
+    """Yield the rows of the operands with the most bytes read again."""
+    yield "most re-read operands, in bytes read again:" + ("" if reread else " none")
+    numbers = [("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in reread]
+    narrow = Narrow([_short_cells(r) for r in reread], ["shape", "opcode"], _REREAD)
+    yield from indented_rows([_reread_cells(r) for r in reread], numbers, max_rows, width, narrow)
 
 
 def _kinds_table(s: Summary, max_rows: int, width: int | None) -> Iterator[str]:

@@ -280,29 +280,40 @@ def _terminal_lines(
     """Yield a table with the numbers, and the other texts of each array, wrapped."""
     numbers = _number_lines(texts, width, paint)
     yield from numbers
-    labels, bodies, boxes = [], [], []
+    described = []
     for label, text in texts:
         parts = box_parts(text.row) if numbers and text.row else list(text.parts)
         if parts or text.notes:
             before, vectors = _split_parts(parts)
             ends = [f"{part}," for part in before[:-1]] + before[-1:]
-            kept = [note for note in text.notes if note not in text.doubled]
-            if text.doubled:
-                kept = [note.replace("in words:", "constraints:") for note in kept]
-            notes = [[*map(Unit, note.split())] for note in kept]
-            labels.append(_label_units(label, paint))
-            bodies.append(Paragraph([*map(Unit, ends)], notes))
-            boxes.append(vectors)
-    if not any(boxes):
-        yield from label_bodies(labels, [[body] for body in bodies], width)
+            body = Paragraph([*map(Unit, ends)], _note_units(text))
+            described.append((_label_units(label, paint), body, vectors))
+    if any(vectors for _, _, vectors in described):
+        for units, body, vectors in described:
+            yield from _box_block(units, body, vectors, width)
         return
-    for label_units, body, vectors in zip(labels, bodies, boxes, strict=True):
-        yield from [line.text for line in wrap_units(label_units, width)]
-        if body.units:
-            yield from [f"  {line.text}" for line in wrap_units(body.units, width - 2)]
-        yield from [f"  {line}" for line in vector_lines(vectors, width - 2)]
-        for note in body.notes:
-            yield from [f"    {line.text}" for line in wrap_units(note, width - 4)]
+    labels = [units for units, _, _ in described]
+    yield from label_bodies(labels, [[body] for _, body, _ in described], width)
+
+
+def _note_units(text: EntryText) -> list[list[Unit]]:
+    """Return the notes that a terminal prints."""
+    kept = [note for note in text.notes if note not in text.doubled]
+    if text.doubled:
+        kept = [note.replace("in words:", "constraints:") for note in kept]
+    return [[*map(Unit, note.split())] for note in kept]
+
+
+def _box_block(
+    label: Sequence[Unit], body: Paragraph, vectors: Sequence[Vector], width: int
+) -> Iterator[str]:
+    """Yield the lines of an array with a box: its vectors are below each other."""
+    yield from [line.text for line in wrap_units(label, width)]
+    if body.units:
+        yield from [f"  {line.text}" for line in wrap_units(body.units, width - 2)]
+    yield from [f"  {line}" for line in vector_lines(vectors, width - 2)]
+    for note in body.notes:
+        yield from [f"    {line.text}" for line in wrap_units(note, width - 4)]
 
 
 def _split_parts(parts: Sequence[str]) -> tuple[list[str], list[Vector]]:
@@ -310,9 +321,9 @@ def _split_parts(parts: Sequence[str]) -> tuple[list[str], list[Vector]]:
     before: list[str] = []
     vectors: list[Vector] = []
     for part in parts:
-        rest, found = split_vectors(part)
-        vectors += found
-        before += [] if found and not rest else [rest]
+        rest, own = split_vectors(part)
+        vectors += own
+        before += [] if own and not rest else [rest]
     return before, vectors
 
 

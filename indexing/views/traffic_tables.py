@@ -11,9 +11,10 @@ from typing import Any, Final
 from hlo.modules.module import Module
 from hlo.text.names import counted_noun
 from indexing.memory.movement.amounts import Amount
+from indexing.memory.movement.operand_traffic import OperandTraffic
 from indexing.memory.movement.recomputation import weighted_recompute
 from indexing.memory.movement.roofline import Peak, RooflineBound
-from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
+from indexing.memory.movement.traffic_values import InstructionTraffic, Traffic
 from indexing.memory.spaces import space_name
 from indexing.ops.element import Work
 from indexing.views.map_tables import Paint, plain

@@ -169,8 +169,8 @@ def test_vectors_of_boxes_are_those_of_a_pipe(line: str) -> None:
 
 def vectors(text: str) -> list[tuple[str, str]]:
     """Return the name and the elements of each vector, without spaces."""
-    found = re.findall(r"(offsets|sizes|strides|upper bounds) +\[([^\]]*)\]", ESCAPE.sub("", text))
-    return [(name, re.sub(r"\s", "", elements)) for name, elements in found]
+    pairs = re.findall(r"(offsets|sizes|strides|upper bounds) +\[([^\]]*)\]", ESCAPE.sub("", text))
+    return [(name, re.sub(r"\s", "", elements)) for name, elements in pairs]
 
 
 def test_the_oracle_sees_wide_lines() -> None:

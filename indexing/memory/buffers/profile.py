@@ -77,6 +77,9 @@ class HloBuffer:
         """The bytes in memory that hold no element."""
         return self.stored_bytes - self.dense_bytes
 
+    def __repr__(self) -> str:
+        return f"<buffer of {self}>"
+
     def __str__(self) -> str:
         padding = f" with {self.padding:,} of padding" if self.padding else ""
         return f"{self.name}: {self.kind}, {self.stored_bytes:,} bytes{padding}, {self.shape}"

@@ -48,9 +48,10 @@ from indexing.memory.movement.loop_evaluations import (
     is_whole,
 )
 from indexing.memory.movement.needed_reads import NeededReads, needed_reads
+from indexing.memory.movement.operand_traffic import OperandTraffic
 from indexing.memory.movement.part_padding import padding_of_results
 from indexing.memory.movement.point_counts import Counter
-from indexing.memory.movement.traffic_values import InstructionTraffic, OperandTraffic, Traffic
+from indexing.memory.movement.traffic_values import InstructionTraffic, Traffic
 from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, writes_of
 from indexing.ops.element import Work, declarations_of
 from indexing.ops.structured_ops import InlineOp

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hlo.text.names import counted_noun
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import Grade
 from indexing.tiling.loops.axes import Axes, IntArray, OverAxes, count_points, joint_axes
@@ -49,6 +50,9 @@ class HeldTile(NamedTuple):
     extents: tuple[int, ...]
     is_box: bool
 
+    def __repr__(self) -> str:
+        return f"<tile of {self.array.instruction.name!r}: {self.kind}, {self.bytes:,} bytes>"
+
 
 @dataclass(frozen=True)
 class PhaseFigures:
@@ -63,6 +67,9 @@ class PhaseFigures:
     steps: int
     tiles: tuple[HeldTile, ...]
     resident: int
+
+    def __repr__(self) -> str:
+        return f"<phase of {counted_noun(self.steps, 'step')}: {self.resident:,} bytes resident>"
 
     @property
     def padded_resident(self) -> int:

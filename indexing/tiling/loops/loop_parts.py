@@ -45,3 +45,6 @@ class LoopRead:
     array: ArrayRef
     phase: int
     box: TileBox | Unknown
+
+    def __repr__(self) -> str:
+        return f"<read of {self.array.instruction.name!r} in phase {self.phase}: {self.box}>"

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 import indexing.methods as methods
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
+from hlo.text.names import counted_noun
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -51,6 +52,10 @@ class TiledOperand:
     maps: tuple[IndexingMap, ...]
     grid: TileGrid
     unknown: Unknown | None = None
+
+    def __repr__(self) -> str:
+        maps = counted_noun(len(self.maps), "map")
+        return f"<tiles {list(self.grid.sizes)} of {self.instruction.name!r}: {maps}>"
 
     @property
     def shape(self) -> Shape:
