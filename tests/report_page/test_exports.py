@@ -91,6 +91,21 @@ def test_nodes_have_the_maps_the_grades_and_the_bytes(name: str) -> None:
     assert "exact" in grades
 
 
+def test_the_graph_has_the_totals_and_groups_what_has_no_op_name() -> None:
+    module = hlo.load(EXAMPLES / "targets" / "attention.tpu_v5e.hlo")
+    (graph, *_) = explorer_collection(module)["graphs"]
+    attributes = graph["groupNodeAttributes"][""]
+    total = indexing.traffic(module).total
+    assert attributes["read"] == str(total.read)
+    assert attributes["requested"] == str(total.requested)
+    assert attributes["HBM"].endswith(" padding")
+    for node in graph["nodes"]:
+        instruction = module.entry[node["id"]]
+        is_interface = instruction.is_root or instruction.opcode == "parameter"
+        if not instruction.source.op_name and not is_interface:
+            assert node["namespace"] == "no op_name"
+
+
 def test_inexact_accesses_are_an_overlay() -> None:
     text = """ENTRY e { p = f32[8] parameter(0)  i = s32[3,1] parameter(1)
       g = f32[3] gather(p, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0},

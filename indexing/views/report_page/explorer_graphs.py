@@ -24,7 +24,7 @@ from indexing.memory.movement.roofline import Peak
 from indexing.views.report_page.changes import page_correspondence
 from indexing.views.report_page.details import Details
 from indexing.views.report_page.structure import computations_in_order
-from indexing.views.traffic_tables import TRAFFIC_COLUMNS, TrafficTable
+from indexing.views.traffic_tables import SPACE_COLUMNS, TRAFFIC_COLUMNS, TrafficTable
 from indexing.views.verdict_tables import verdict_lines
 
 GRADES: Final = ("exact", "may", "unknown")
@@ -125,13 +125,25 @@ class _ModuleGraphs:
         ]
         attributes = {"file": self.module.filename, "module": self.module.name}
         if computation.is_entry:
-            attributes |= {f"total {k}": line for k, line in enumerate(self.table.totals())}
+            attributes |= self._totals()
         graph = {
             "id": f"{self.prefix}{computation.name}",
             "nodes": nodes,
             "groupNodeAttributes": {"": attributes},
         }
         return graph | _tasks("accesses", overlays)
+
+    def _totals(self) -> dict[str, str]:
+        """Return the figures of all instructions by their names."""
+        total = self.table.traffic.total
+        names = ("bytes", "read", "needed", "written", "requested", "flops", "transcendentals")
+        totals = {name: str(getattr(total, name)) for name in names}
+        for memory, *cells in self.table.space_rows:
+            figures = zip(SPACE_COLUMNS[1:], cells, strict=True)
+            totals[str(memory)] = ", ".join([f"{cell} {name}" for name, cell in figures])
+        if self.table.peak is not None:
+            totals["time"] = [*self.table.totals(spaces=False)][-1]
+        return totals
 
     def _rows(self, instruction: Instruction) -> list[dict[str, Any]]:
         """Return the maps of all outputs to the operands, as ``maps --explain`` prints them."""
@@ -148,9 +160,7 @@ class _ModuleGraphs:
         node: dict[str, Any] = {
             "id": prefix + instruction.name,
             "label": instruction.name,
-            "namespace": "/".join(
-                [*([scope] if scope else []), *scopes_of(op_name_of(instruction))]
-            ),
+            "namespace": "/".join([*([scope] if scope else []), *_group_of(instruction)]),
             "attrs": _attributes(self._attributes(instruction, rows)),
             "incomingEdges": [
                 {
@@ -269,6 +279,13 @@ def _input(
 
 def _attributes(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in pairs if value]
+
+
+def _group_of(instruction: Instruction) -> list[str]:
+    """Return the groups around an instruction, as in the page; arguments and results have none."""
+    op_name = op_name_of(instruction)
+    is_interface = instruction.is_root or instruction.opcode == "parameter"
+    return scopes_of(op_name) if op_name or is_interface else ["no op_name"]
 
 
 def scopes_of(op_name: str) -> list[str]:
