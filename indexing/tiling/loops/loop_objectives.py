@@ -53,8 +53,8 @@ class LoopObjective(ABC):
         """Return a lower bound for the first parts of the keys of all finer tilings.
 
         Args:
-            candidate: the figures with all sizes that are not chosen as coarse as possible, without
-                splits.
+            candidate: figures that no finer tiling is below, such as those with all sizes that are
+                not chosen as coarse as possible, without splits; of the steps, 1.
             most_blocks: the number of blocks with them as fine as possible, with splits.
         """
 
@@ -78,8 +78,9 @@ class FewestBytes(LoopObjective):
         return -busy, candidate.bytes, candidate.steps, candidate.waves
 
     def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
-        """Return a bound of the idle processors and the bytes."""
-        return -min(most_blocks, self.processors), candidate.bytes
+        """Return a bound of each part of the key."""
+        busy = min(most_blocks, self.processors)
+        return -busy, candidate.bytes, candidate.steps, candidate.waves
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,17 @@ class BusiestProcessor(LoopObjective):
 
     def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
         """Return the bytes of the busiest processor, all bytes, the steps and the waves."""
-        most = -(-candidate.bytes * candidate.waves // candidate.blocks)
+        rounds = -(-candidate.blocks // self.processors)
+        most = -(-candidate.bytes * rounds // candidate.blocks)
         return most, candidate.bytes, candidate.steps, candidate.waves
 
     def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
-        """Return a bound of the bytes of the busiest processor: at least the average."""
-        return (-(-candidate.bytes // max(1, min(most_blocks, self.processors))),)
+        """Return a bound of each part of the key.
+
+        The busiest processor has at least the average; its bytes follow from a number of blocks
+        that is known.
+        """
+        if candidate.blocks == most_blocks:
+            return self.key(candidate)
+        most = -(-candidate.bytes // max(1, min(most_blocks, self.processors)))
+        return most, candidate.bytes, candidate.steps, candidate.waves

@@ -183,22 +183,40 @@ class _LoopSearch:
             return True
         if len(self.best) < self.top:
             return False
-        coarsest = self._least(steps)
-        if coarsest is None:
-            return False
         pairs = zip(self.model.sizes, finest, strict=True)
         counts = [-(-n // step) for n, step in pairs]
         splits = prod(counts[self.model.rank :]) if self._splittable else 1
         most = prod(counts[: self.model.rank]) * splits
-        bound = self.objective.bound(coarsest, most)
-        worst = self.best[-1].key
-        return bound > worst[: len(bound)]
+        return self._is_worse(self._compulsory(steps), most) or self._is_worse(
+            self._least(steps), most
+        )
+
+    def _is_worse(self, least: LoopCandidate | None, most_blocks: int) -> bool:
+        """Return True if no tiling with at least these figures is among the best."""
+        if least is None:
+            return False
+        bound = self.objective.bound(least, most_blocks)
+        return bound > self.best[-1].key[: len(bound)]
+
+    def _compulsory(self, steps: tuple[int, ...]) -> LoopCandidate | None:
+        """Return figures that no finer tiling is below, without measuring one.
+
+        Each element that is needed is loaded at least once.
+        """
+        model = self.model
+        if isinstance(model.touched, Unknown):
+            return None
+        blocks = prod([model.axes(steps)[k].count for k in range(model.rank)])
+        waves = -(-blocks // self.rules.processors)
+        return LoopCandidate(blocks, model.touched + model.shape.bytes, 1, 1, waves)
 
     def _least(self, steps: tuple[int, ...]) -> LoopCandidate | None:
         """Return figures that no finer tiling is below; None if they are unknown.
 
         Where the tiles of an array share elements, a finer step may find those of the step before,
         and move less than a coarser one: then each element is loaded once by a block, or by a core.
+        Two loops of equal steps share a phase, and may have fewer steps than with a coarser one, so
+        that only the first step is sure.
         """
         model = self.model
         is_apart = model.has_disjoint_tiles(model.axes(steps), self.phases(steps))
@@ -206,7 +224,7 @@ class _LoopSearch:
         figures = self.figures(chosen)
         if isinstance(figures, Unknown):
             return None
-        candidate = self._candidate(chosen, figures, 1)
+        candidate = replace(self._candidate(chosen, figures, 1), steps=1)
         if is_apart or not self.rules.keeps_tiles or isinstance(model.touched, Unknown):
             return candidate
         return replace(candidate, bytes=min(candidate.bytes, model.touched + model.shape.bytes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 import pytest
 
@@ -108,22 +109,67 @@ def test_refusals_of_a_tpu_name_the_tile() -> None:
     assert any("24 indices" in str(r) and "a multiple of 16" in str(r) for r in best.refused)
 
 
+class EveryTiling(LoopObjective):
+    """An objective whose bound ends no branch."""
+
+    def __init__(self, ranking: LoopObjective) -> None:
+        self.ranking = ranking
+
+    def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
+        return self.ranking.key(candidate)
+
+    def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("objective", [FewestBytes(132), BusiestProcessor(132)], ids=repr)
 @pytest.mark.parametrize("name", sorted(PROBLEMS))
-def test_no_visited_tiling_is_better(name: str) -> None:
+def test_no_visited_tiling_is_better(name: str, objective: LoopObjective) -> None:
     """Each branch that was left out is visited here, with a key that ends no branch."""
-
-    class NoBound(LoopObjective):
-        def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
-            busy = min(candidate.blocks, 132)
-            return -busy, candidate.bytes, candidate.steps, candidate.waves
-
-        def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
-            return ()
-
     problem = PROBLEMS[name]
-    best, every = search(problem), search(problem, objective=NoBound())
+    best = search(problem, objective=objective)
+    every = search(problem, objective=EveryTiling(objective))
     assert best.keys == every.keys
     assert best.measured <= every.measured
+
+
+def random_problem(seed: int) -> Problem:
+    """Return a small problem of sizes that are no powers of two."""
+    rng = Random(seed)
+    m, n, k = [rng.choice((24, 33, 48, 64, 100, 130)) for _ in range(3)]
+    families = (
+        lambda: hand.dot(m, n, k),
+        lambda: hand.two_dots(m, n, k),
+        lambda: hand.batched_dot(rng.randint(2, 5), m, n, k),
+        lambda: hand.softmax(10 * m, n),
+        lambda: hand.row_sums(10 * m, n),
+        lambda: hand.attention(rng.randint(1, 3), m, n, 32, True),
+        lambda: hand.pooling(10 * m, n, rng.randint(2, 4), rng.randint(1, 3)),
+    )
+    return rng.choice(families)()
+
+
+@pytest.mark.parametrize("processors", [8, 132])
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_are_below_the_keys_of_all_finer_tilings(seed: int, processors: int) -> None:
+    problem = random_problem(seed)
+    for objective in (FewestBytes(processors), BusiestProcessor(processors)):
+        best = search(problem, objective=objective, accept="boxes")
+        every = search(problem, objective=EveryTiling(objective), accept="boxes")
+        assert best.keys == every.keys
+
+
+def test_equal_bytes_of_more_waves_are_not_measured() -> None:
+    """All tiles of whole rows move as much, in one step: the number of waves decides."""
+    root = hlo.parse(hand.softmax(8192, 64).text).entry.root
+    sizes = [[1 << e for e in range(14)], [64]]
+    given = {"device": "H100", "loops": True, "top": 1, "sizes": sizes, "loop_sizes": {"k": [64]}}
+    best = indexing.best_tilings(root, **given)
+    every = indexing.best_tilings(root, objective=EveryTiling(FewestBytes(132)), **given)
+    assert isinstance(best, BestLoopTilings)
+    assert isinstance(every, BestLoopTilings)
+    assert best.keys == every.keys
+    assert best.measured < every.measured / 2
 
 
 def test_finer_steps_may_find_elements_of_the_step_before() -> None:
