@@ -22,7 +22,12 @@ from indexing.tiling.loops.dot_tiles import (
 )
 from indexing.tiling.loops.loop_model import LoopModel
 from indexing.tiling.loops.phases import LoopPhase
-from indexing.tiling.loops.warps import MAX_THREAD_REGISTERS, warps_of_dots, warps_of_rows
+from indexing.tiling.loops.warps import (
+    MAX_THREAD_REGISTERS,
+    OTHER_REGISTERS,
+    warps_of_dots,
+    warps_of_rows,
+)
 from indexing.tiling.search.limits import XLA_REGISTER_SHARE, padded_size
 from simplifier.unknown import Unknown
 
@@ -73,6 +78,10 @@ class DeviceRules(ABC):
         """Yield what the search refuses although compilers accept it; finer tilings are worse."""
         yield from ()
 
+    def too_full(self, model: LoopModel, accumulators: int) -> Iterator[Violation]:
+        """Yield what the search refuses although a kernel may have it: blocks hold too much."""
+        yield from ()
+
     @abstractmethod
     def of_figures(
         self,
@@ -115,8 +124,8 @@ class BlockRules(DeviceRules):
         name: the device.
         processors: the number of multiprocessors.
         shared_memory: most bytes of staged operand tiles of a block, of dots and convolutions.
-        registers: 32-bit registers of a block; accumulators may take half of them, which is an
-            estimate: operands and addresses need the others.
+        registers: 32-bit registers of a block; `OTHER_REGISTERS` of each thread hold no
+            accumulators.  The search leaves half of them to operands and addresses.
         min_rows, min_columns: least sizes of the tile of a dot, or the whole dimensions.
         min_contracted: least step of a contracted dimension in elements, or the whole dimension;
             at least 128 bits, too.
@@ -130,7 +139,8 @@ class BlockRules(DeviceRules):
     Source: XLA ``xla/backends/gpu/codegen/triton``, ``VerifyTritonConstraints`` and
     ``TilingSpace::GetValidTilings``, 2026 (256, 2^20, 0.4 of the registers); Triton,
     ``min_dot_size`` of its CUDA backend (16, 8, 128 bits), and of its AMD backend for gfx94, CDNA 3
-    (16, 16, 8 elements, of int8 16); `indexing.devices.gpus`.
+    (16, 16, 8 elements, of int8 16); Triton, ``python/tutorials/gluon/05-wgmma.py``,
+    ``find_configs`` (16 registers of each thread); `indexing.devices.gpus`.
 
     >>> BlockRules.of_gpu("H100").shared_memory, BlockRules.of_gpu("H100").processors
     (232448, 132)
@@ -173,7 +183,7 @@ class BlockRules(DeviceRules):
 
     @property
     def max_accumulators(self) -> int:
-        """Most registers of accumulators."""
+        """Most registers of accumulators in tilings that the search accepts."""
         return self.registers // 2
 
     @property
@@ -203,6 +213,15 @@ class BlockRules(DeviceRules):
         return warps_of_rows(max(*tiles, accumulators))
 
     # ------------------------------------------------------------ violations
+
+    def too_full(self, model: LoopModel, accumulators: int) -> Iterator[Violation]:
+        """Yield accumulators that leave less than half of the registers to operands."""
+        if has_products(model) and accumulators > self.max_accumulators:
+            yield (
+                "registers",
+                f"{accumulators:,} accumulator registers: at most {self.max_accumulators:,} "
+                "allowed, half of a block's",
+            )
 
     def too_small(self, model: LoopModel, axes: Axes) -> Iterator[Violation]:
         """Yield violations of sizes that are too small."""
@@ -279,11 +298,12 @@ class BlockRules(DeviceRules):
         if threads > self.max_threads:
             yield "threads", f"{threads:,} threads: at most {self.max_threads:,} allowed"
         if has_products(model):
-            if accumulators > self.max_accumulators:
+            held = self.registers - OTHER_REGISTERS * threads
+            if accumulators > held:
                 yield (
                     "registers",
-                    f"{accumulators:,} accumulator registers: at most {self.max_accumulators:,} "
-                    "allowed, half of a block's",
+                    f"{accumulators:,} accumulator registers: at most {held:,} allowed beside "
+                    f"{OTHER_REGISTERS} of each of {threads:,} threads",
                 )
             elif -(-accumulators // threads) > MAX_THREAD_REGISTERS:
                 yield (

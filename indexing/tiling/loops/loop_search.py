@@ -296,7 +296,9 @@ class _LoopSearch:
         registers = accumulator_registers(self.model, self.phases(steps), axes)
         if isinstance(registers, Unknown):
             return "counts", registers.reason
-        return next(self.rules.of_figures(self.model, axes, figures, registers), None)
+        rules, model = self.rules, self.model
+        held = rules.of_figures(model, axes, figures, registers)
+        return next(chain(rules.too_full(model, registers), held), None)
 
     @property
     def _splittable(self) -> bool:

@@ -282,7 +282,7 @@ class LoopTiling(PrintedKernels):
     ) -> tuple[str, ...] | Unknown:
         """Return how the tiling violates rules of a device and of the compiler of its kernels.
 
-        The search refuses tiles of few adjacent bytes, too; compilers accept them.
+        The search refuses few adjacent bytes and accumulators in most registers, too.
 
         Args:
             device: a GPU such as "H100", or a TPU such as "v5e".

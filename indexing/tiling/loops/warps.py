@@ -16,6 +16,8 @@ GROUP_ROWS: Final = 64
 """Rows of the accumulators of one ``wgmma`` instruction."""
 MAX_THREAD_REGISTERS: Final = 255
 """Most 32-bit registers of a thread."""
+OTHER_REGISTERS: Final = 16
+"""Registers of a thread that hold no accumulators."""
 MAX_WARPS: Final = 8
 """Most warps of a block that are chosen: beyond, blocks wait for each other's barriers."""
 _LIVE_ELEMENTS: Final = ((256, 1), (1024, 2), (4096, 4))

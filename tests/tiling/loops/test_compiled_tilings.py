@@ -178,6 +178,9 @@ VIOLATIONS = [
     (LARGE,     '"16","16"',        8,    "2 1",         "a tile of 8 contracted: at least 16"),
     (LARGE,     '"512","16"',       16,   "8 1",         "512 indices along a dimension"),
     (LARGE,     '"256","256"',      16,   "8 1",         "65,536 accumulator registers"),
+    (LARGE,     '"256","192"',      32,   "8 3",         ""),  # 192 of 256 registers of a thread
+    (LARGE,     '"256","192"',      32,   "16 3",        ""),
+    (LARGE,     '"256","208"',      32,   "32 3",        "at most 49,152 allowed beside 16"),
     (LARGE,     '"128","256"',      128,  "8 4",         "393,216 bytes of shared memory"),
     (LARGE,     '"128","256"',      64,   "2 3",         "512 accumulator registers of each of 64"),
     (LARGE,     '"64","64"',        64,   "64 3",        "2,048 threads: at most 1,024 allowed"),

@@ -254,6 +254,20 @@ def test_refusals_name_the_nearest_legal_size() -> None:
     assert "at least 16 required; the nearest legal size is 16" in str(refusal)
 
 
+def test_accumulators_beyond_half_of_the_registers_are_legal_but_not_searched() -> None:
+    """FlashAttention 3 has tiles of 192 rows and 192 keys for 64 features, in 12 warps."""
+    text = hand.attention(1, 384, 384, 64, True).text
+    root = hlo.parse(text).entry.root
+    tiling = indexing.tile(root, (1, 192, 64), loop_sizes={"k": 192, "c": 64})
+    assert isinstance(tiling, LoopTiling)
+    assert tiling.accumulator_registers == 192 * (192 + 64)
+    assert tiling.violations("H100", 2, 12) == ()
+    given = {"k": [192], "c": [64]}
+    best = search(hand.attention(1, 384, 384, 64, True), sizes=[[1], [192], [64]], loop_sizes=given)
+    (refusal,) = best.refused
+    assert "49,152 accumulator registers: at most 32,768 allowed, half" in str(refusal)
+
+
 @pytest.mark.parametrize("device", ["H100", "v5e"])
 def test_reads_that_no_axis_cuts_break_no_rule(device: str) -> None:
     """All tiles read one element of a scalar, of a row, and of the second row of a table."""
