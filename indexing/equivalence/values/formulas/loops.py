@@ -9,7 +9,7 @@ result, so both programs may leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,7 @@ from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.element_algebra import own_index
 from indexing.equivalence.values.formulas.numbering import Leaves, NumberedArray, needed_arrays
+from indexing.equivalence.values.formulas.overwritten import overwritten_leaves
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.arrays import Path
@@ -233,11 +234,24 @@ class _Loop:
         renamed = Renaming(self.bodies.algebra, names)
         place = list(order).index(own[_array(state[result])])
         sizes = tuple([self.shapes[path].dims for path in order])
-        terms = [truth, *[self.inits[p] for p in order], *[after[p] for p in order]]
+        inits = self._significant_inits(order, after, truth)
+        terms = [truth, *inits, *[after[p] for p in order]]
         shape = self.shapes[result]
         array = table.array("opaque", ("loop", self.level, place, sizes), state[result].type,
                             shape.dims, [renamed(term) for term in terms])  # fmt: skip
         return table.read(array, own_index(shape))
+
+    def _significant_inits(
+        self, order: Iterable[Path], after: Mapping[Path, Formula], truth: Formula
+    ) -> list[Formula]:
+        """Return the initial values of leaves; 0 for those of which every element is written."""
+        table = self.bodies.table
+        symbols = {path: self._symbol(path) for path in order}
+        written = overwritten_leaves(table, symbols, self.inits, after, truth)
+        return [
+            table.constant(0, self.inits[p].type) if p in written else self.inits[p]
+            for p in symbols
+        ]
 
 
 def _array(term: Formula) -> Formula:
