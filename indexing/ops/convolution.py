@@ -18,7 +18,7 @@ from indexing.ops.base import Array, BinaryOp, OperandMaps
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ShardReduction, Work
 from indexing.ops.inverse import inverses
-from indexing.ops.numerics import has_nan
+from indexing.ops.padding_products import PaddingProducts, is_solved, padding_products
 from indexing.ops.positions import list_by_position
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import add_padding_products, cross_correlation
@@ -26,7 +26,6 @@ from indexing.ops.windows import (
     always_covers,
     count_covered,
     index_at,
-    is_batch,
     only_element,
     position_of,
 )
@@ -37,7 +36,6 @@ from simplifier.unknown import Unknown
 T = TypeVar("T")
 A = TypeVar("A", int, Affine)
 Side: TypeAlias = Literal["lhs", "rhs", "out"]
-PaddingProducts: TypeAlias = Literal["multiplied", "omitted", "unknown"]
 
 
 class ConvolutionSizes(NamedTuple):
@@ -197,12 +195,7 @@ class Convolution(BinaryOp):
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._in_label_order("out", d)
         each = list(zip(self.window, x, size.spatial, strict=True))
-        solved = [
-            only_element(w, position, n, always=not exact)
-            if self.is_solved(w, n, products)
-            else None
-            for w, position, n in each
-        ]
+        solved = self._window_elements(each, products, always=not exact)
         unsolved = [w.size for w, s in zip(self.window, solved, strict=True) if s is None]
         *free, i = ranges(*unsolved, size.inputs)
         others = iter(free)
@@ -227,9 +220,17 @@ class Convolution(BinaryOp):
         )
 
     @staticmethod
-    def is_solved(w: WindowDimension, size: int, products: PaddingProducts) -> bool:
-        """Return True if the formula of `only_element`, if there is one, is the window element."""
-        return products == "omitted" or is_batch(w, size)
+    def _window_elements(
+        dimensions: Iterable[tuple[WindowDimension, Affine, int]],
+        products: PaddingProducts,
+        *,
+        always: bool,
+    ) -> list[Expr | None]:
+        """Return the formulas that replace window elements, as `only_element`."""
+        return [
+            only_element(w, position, size, always=always) if is_solved(w, size, products) else None
+            for w, position, size in dimensions
+        ]
 
     def _in_group(
         self, group: Affine, batch: Affine, feature: Affine, size: ConvolutionSizes
@@ -341,37 +342,14 @@ class Convolution(BinaryOp):
     def padding_products(
         self, left: Sequence[int], right: Sequence[int], types: Iterable[np.dtype[Any]]
     ) -> PaddingProducts:
-        """What XLA:CPU does with the products of kernel elements and the zeros of padding.
-
-        Eigen multiplies.  XLA:CPU does not call it for elements without NaN or of 64 bits, arrays
-        of at most two elements, which may be unaligned, reversed windows, and more than three
-        dimensions.  Windows of one or two dimensions that are dilated at the base only are another
-        function's, unless there are feature groups.
-
-        Args:
-            left, right: sizes of the operands.
-            types: those of the result and of the operands.
-        Returns:
-            "unknown" for batch groups, which XLA:CPU replaces, for windows with more elements than
-            the array, which it may exchange, and for batch dimensions of a dot.
-        """
+        """`padding_products` for the sizes of the operands, and types that include the result's."""
         size = self._sizes(left, right)
-        counts = map(WindowDimension.positions, self.window, size.spatial)
-        result = size.batch * self._groups * size.outputs * math.prod(counts)
-        steps = [n for w in self.window for n in (w.stride, w.window_dilation)]
-        is_dilated = any(w.base_dilation > 1 for w in self.window) and max(steps) == 1
-        if any(kind.itemsize > 4 or not has_nan(kind) for kind in types):
-            return "omitted"
-        if self.batch_group_count == 1 and (
-            min(result, math.prod(left), math.prod(right)) <= 2
-            or not 1 <= len(self.window) <= 3
-            or any(w.is_reversed for w in self.window)
-            or (is_dilated and len(self.window) < 3 and self.feature_group_count == 1)
-        ):
-            return "omitted"
-        is_small = math.prod([w.size for w in self.window]) <= math.prod(size.spatial)
-        is_known = is_small and not any(map(is_batch, self.window, size.spatial))
-        return "multiplied" if is_known and self.batch_group_count == 1 else "unknown"
+        positions = math.prod(map(WindowDimension.positions, self.window, size.spatial))
+        result = size.batch * self._groups * size.outputs * positions
+        counts, groups = (math.prod(left), math.prod(right), result), self.feature_group_count
+        return padding_products(
+            self.window, size.spatial, counts, types, groups, self.batch_group_count
+        )
 
     @property
     def _groups(self) -> int:

@@ -167,36 +167,18 @@ class CudnnConvForward(CudnnConvolution):
         return self.convolution.output_to_input(out, left, kernel, exact)
 
     def output_to_input(
-        self,
-        out: Shape,
-        *operands: Shape,
-        exact: bool = False,
-        output_id: int = 0,
-        of_rule: bool = False,
+        self, out: Shape, *operands: Shape, output_id: int = 0, **options: bool
     ) -> Entries:
-        if output_id or not of_rule:
-            maps: Entries = CudnnConvolution.output_to_input(
-                self, out, *operands, exact=exact, output_id=output_id
-            )
-            return maps
         left, kernel = operands
-        return self.convolution.output_to_input(out, left, kernel, exact, of_rule)
+        convolution = self.convolution
+        return ((), ()) if output_id else convolution.output_to_input(out, left, kernel, **options)
 
     def input_to_output(
-        self,
-        out: Shape,
-        *operands: Shape,
-        exact: bool = False,
-        output_id: int = 0,
-        of_rule: bool = False,
+        self, out: Shape, *operands: Shape, output_id: int = 0, **options: bool
     ) -> Entries:
-        if output_id:
-            inverses: Entries = CudnnConvolution.input_to_output(
-                self, out, *operands, exact=exact, output_id=output_id
-            )
-            return inverses
         left, kernel = operands
-        return self.convolution.input_to_output(out, left, kernel, exact, of_rule)
+        convolution = self.convolution
+        return ((), ()) if output_id else convolution.input_to_output(out, left, kernel, **options)
 
     def values(self, arrays: Sequence[Array], operands: Sequence[Shape]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):

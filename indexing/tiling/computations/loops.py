@@ -20,6 +20,7 @@ from hlo.shapes.shape import AnyShape, Shape, dtype
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.convolution import Convolution
 from indexing.ops.dot import Dot
+from indexing.ops.padding_products import is_solved
 from indexing.ops.reduce import Reduce
 from indexing.ops.reduce_window import ReduceWindow
 from indexing.ops.scaled_dot import ScaledDot
@@ -97,7 +98,7 @@ def _convolution_loops(
         for w, here, there in zip(op.window, spatial, kernel, strict=True)
         if w.size > 1
         and not (
-            op.is_solved(w, left.dims[here], products)
+            is_solved(w, left.dims[here], products)
             and only_element(w, 0, left.dims[here], always=True) is not None
         )
     ]
