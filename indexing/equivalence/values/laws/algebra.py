@@ -110,7 +110,8 @@ class FormulaAlgebra:
             return self.undefined(element_type)
         folded = self._fold_constants(opcode, attributes, element_type, arguments)
         folded = folded or self._by_piece(opcode, attributes, element_type, arguments)
-        folded = folded or self._by_entry(opcode, attributes, element_type, arguments)
+        if folded is None and any(map(_is_entry, arguments)):
+            folded = self._by_entry(opcode, attributes, element_type, arguments)
         if folded is not None:
             return folded
         call = Application(opcode, attributes, element_type, tuple(arguments))
@@ -165,7 +166,7 @@ class FormulaAlgebra:
         self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
     ) -> Formula | None:
         """Return a function of constants, and of choices among constants, as a choice."""
-        first = next((t for t in arguments if _is_choice(t)), None)
+        first = next(filter(_is_choice, arguments), None)
         if first is None or opcode in ("select", *ROUNDED) or not _is_piecewise(arguments, first):
             return None
 
@@ -366,8 +367,9 @@ def _is_choice(term: Formula) -> bool:
     """Return True for a choice or a selection among constants."""
     if term.kind == "choose":
         return all(part.kind == "constant" for part in term.arguments)
-    is_select = term.kind == "apply" and term.head[0] == "select"
-    return is_select and all(part.kind == "constant" for part in term.arguments[1:])
+    if term.kind != "apply" or term.head[0] != "select":
+        return False
+    return all(part.kind == "constant" for part in term.arguments[1:])
 
 
 def np_evaluable(*element_types: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from indexing.equivalence.values.terms.functions import Attributes
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
@@ -20,8 +20,7 @@ from simplifier.linear import Expr
 LawGrade: TypeAlias = Literal["exact", "sign of zero", "real", "definition"]
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(NamedTuple):
     """A function of terms before it is simplified."""
 
     opcode: str

@@ -122,8 +122,7 @@ class FormulaTable:
     ) -> Formula:  # fmt: skip
         """Return the term with this structure, without simplification."""
         arguments, index = tuple(arguments), tuple(index)
-        own = array.number if array is not None else -1
-        key = kind, head, element_type, tuple([t.number for t in arguments]), index, own, dims
+        key = kind, head, element_type, arguments, index, array, dims
         known = self._terms.get(key)
         if known is not None:
             return known
@@ -131,9 +130,9 @@ class FormulaTable:
         term.kind, term.head, term.type = kind, head, element_type
         term.arguments, term.index, term.array, term.dims = arguments, index, array, dims
         self._relate(term)
-        term.is_partial = (kind == "symbol" and UNDEFINED in term.head) or any(
-            t is not None and t.is_partial for t in (*arguments, array)
-        )
+        parts = arguments if array is None else (*arguments, array)
+        is_undefined = kind == "symbol" and UNDEFINED in term.head
+        term.is_partial = is_undefined or any([t.is_partial for t in parts])
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
         term.key = stable_hash(
             kind, _name_key(kind, head), element_type, *keys,
