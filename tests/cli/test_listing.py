@@ -231,6 +231,8 @@ def test_instructions_of_one_computation(capsys: pytest.CaptureFixture[str]) -> 
     assert status == 1
     assert "error[name]: " in err
     assert "no computation named `mian.5`\n  = help: did you mean `main.5`?" in err
+    _, _, err = ran(capsys, "ls", EXAMPLE, "--computation", "ENTRY")
+    assert "no computation named `ENTRY`\n  = help: the ENTRY computation is `main.5`" in err
     _, out, _ = ran(capsys, "ls", EXAMPLE, "--reads", "p['k']")
     assert "1 of" in out
 

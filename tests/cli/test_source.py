@@ -75,6 +75,8 @@ def test_a_line_that_made_nothing_is_an_error(
     status, _, err = ran(capsys, "source", "models.py:168", EXAMPLE)
     assert status == 1
     assert "no instruction records the place `models.py:168`" in err
+    _, _, err = ran(capsys, "source", "zzz.py", EXAMPLE)
+    assert "`zzz.py`\n  = help: lines of `models.py` are recorded" in err
     plain = tmp_path / "plain.hlo"
     plain.write_text("ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }")
     status, _, err = ran(capsys, "source", "m.py:1", str(plain))

@@ -114,6 +114,14 @@ def test_a_folder_without_kernels_is_an_error_with_the_flags(run: Run, tmp_path:
     assert "no dumps" not in err
 
 
+def test_a_file_in_place_of_a_folder_is_an_error_with_the_flags(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    status, _, err = run(str(file))
+    assert status == 1
+    assert "a file, and no folder of dumps; XLA_FLAGS=" in err
+
+
 def test_the_sectors_of_arrays_fit_80_columns(run: Run) -> None:
     _, out, _ = run(f"{DATA / 'h100_reduce_all'} -i input_reduce_fusion")
     assert "at worst 9 sectors at bl_x 0, warp 1, i0 0" in out

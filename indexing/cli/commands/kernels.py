@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from os.path import isfile
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -28,6 +29,7 @@ _REPAIR: Final = (
     "XLA_FLAGS='--xla_dump_to=DUMPDIR --xla_dump_hlo_as_text --xla_dump_emitter_re=.*' writes "
     "those that XLA emits as MLIR"
 )
+_IS_FILE: Final = f"a file, and no folder of dumps; {_REPAIR}"
 
 
 @click.command("kernels")
@@ -146,6 +148,8 @@ def _choose_kernels(reporter: Reporter, folder: str, fusion: str | None) -> Sequ
     listed: Sequence[Kernel] = ()
     given = str(click.get_current_context().params["folder"])  # a function of JAX by its name
     with reporter.reporting(given):
+        if isfile(given):
+            raise NotADirectoryError(errno.ENOTDIR, _IS_FILE, folder)
         listed = kernels_of(folder, max_bytes=reporter.input_limit)
         if not listed:
             repair = _NONE if is_function(given) else f"no dumps of kernels; {_REPAIR}"

@@ -117,9 +117,10 @@ def _computations(reporter: Reporter, module: Module, patterns: Sequence[str]) -
     matched = [each for each in every if any(p.matches(each.name) for p in wanted)]
     if not matched:
         names = ", ".join([f"`{pattern}`" for pattern in patterns])
+        repairs = [*did_you_mean(patterns[0], [each.name for each in every])]
+        entry = f"  = help: the ENTRY computation is `{module.entry.name}`"
         reporter.error(
-            f"error[name]: {module.filename}: no computation named {names}",
-            *did_you_mean(patterns[0], [each.name for each in every]),
+            f"error[name]: {module.filename}: no computation named {names}", *(repairs or [entry])
         )
     return matched
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +19,9 @@ from indexing.cli.selected import did_you_mean
 
 if TYPE_CHECKING:
     from indexing.views.source_tables import SourcePlace
+
+MAX_FILES: Final = 4
+"""Maximum number of files that an error lists."""
 
 
 @click.command("source")
@@ -89,7 +92,11 @@ def _report_missing(reporter: Reporter, place: SourcePlace, known: Collection[st
     """Report that no instruction records the place, with similar lines that some record."""
     error = f"error[name]: no instruction records the place `{place}`"
     if known:
-        reporter.error(error, *did_you_mean(str(place), known))
+        files = list(dict.fromkeys([line.rpartition(":")[0] for line in known]))
+        listed = ", ".join([f"`{file}`" for file in files[:MAX_FILES]])
+        more = f" and {len(files) - MAX_FILES:,} more" if len(files) > MAX_FILES else ""
+        repairs = [*did_you_mean(str(place), known)]
+        reporter.error(error, *(repairs or [f"  = help: lines of {listed}{more} are recorded"]))
     else:
         note = "no instruction records a line: print the module with its metadata"
         reporter.error(error, f"  = note: {note}")
