@@ -29,7 +29,7 @@ from indexing.views.array_records import (
 from indexing.views.listing import short_shape
 from indexing.views.map_tables import Paint, plain
 from indexing.views.records import SCHEMA_VERSION, shape_record
-from indexing.views.tables import align_columns
+from indexing.views.tables import fit_columns
 
 MAX_ROWS: Final = 10
 """Default number of rows of each table."""
@@ -288,7 +288,8 @@ def _kinds_table(s: Summary, max_rows: int, width: int | None) -> Iterator[str]:
     if width is not None and sum(widths) + 2 * len(widths) - 2 > width:
         table = [[*head[:2], "with a map of these kinds"]]
         table += [[f"  {name}", f"{n:,}", _kinds_text(kinds)] for name, n, kinds in rows]
-    yield from align_columns(table, right=range(1, len(head) if len(table[0]) > 3 else 2))
+    right = range(1, len(head) if len(table[0]) > 3 else 2)
+    yield from fit_columns(table, right, width=width)
     if more := s.opcodes[max_rows:]:
         listed = ", ".join(f"{record.opcode} ({record.count})" for record in more)
         yield f"  … {len(more)} more: {listed}"

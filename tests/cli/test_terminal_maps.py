@@ -298,27 +298,60 @@ def test_the_command_uses_the_width_of_its_terminal(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["memory", BUFFERS, "--device", "v5e"],
-        ["memory", BUFFERS, "--copies"],
-        ["bytes", BUFFERS, "--peak", "v5e"],
-        ["check", BUFFERS, "--in-place"],
-        ["access", "examples/attention.opt.hlo", "-i", "ynn_fusion.3"],
-    ],
+    "arguments", [["memory", BUFFERS, "--copies"], ["check", BUFFERS, "--in-place"]]
 )
-def test_tables_are_folded_to_the_width_of_the_terminal(
+def test_texts_are_wrapped_to_the_width_of_the_terminal(
     arguments: list[str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    text, narrow = wide_and_narrow(arguments, capsys, monkeypatch)
+    assert narrow.split() == text.split()  # no word is lost
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["memory", BUFFERS, "--device", "v5e"],
+        ["bytes", BUFFERS, "--peak", "v5e"],
+        ["access", "examples/attention.opt.hlo", "-i", "ynn_fusion.3"],
+    ],
+)
+def test_rows_of_a_narrow_table_are_parts_of_those_of_the_whole(
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text, narrow = wide_and_narrow(arguments, capsys, monkeypatch)
+    assert "omitted to fit the terminal: " in narrow
+    rows = [line for line in narrow.splitlines() if len(figures(line)) >= 3]
+    assert rows
+    for row in rows:
+        assert any(is_part(figures(row), figures(line)) for line in text.splitlines()), row
+
+
+def wide_and_narrow(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, str]:
+    """Return what a command prints into a pipe, and on a terminal of 80 columns, which it fits."""
     monkeypatch.chdir(ROOT)
     assert cli.run(arguments) == 0
     text = capsys.readouterr().out
-    folded = terminal_output(arguments, 80, NO_COLOR="1")
+    narrow = terminal_output(arguments, 80, NO_COLOR="1")
     assert max(map(cell_len, text.splitlines())) > 80
-    assert max(map(cell_len, folded.splitlines())) <= 80
-    assert folded.split() == text.split()
+    assert max(map(cell_len, narrow.splitlines())) <= 80
+    return text, narrow
+
+
+def figures(line: str) -> list[str]:
+    """Return the words of a line that are numbers."""
+    return re.findall(r"(?<=\s)[\d,.]+(?=\s|$)", f" {line}")
+
+
+def is_part(some: list[str], every: list[str]) -> bool:
+    """Return True if `some` are elements of `every`, in this order."""
+    rest = iter(every)
+    return all(each in rest for each in some)
 
 
 def test_the_documentation_shows_the_output_on_a_terminal() -> None:
