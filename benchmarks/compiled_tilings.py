@@ -4,9 +4,12 @@
 
 reads optimized modules: files, or folders of dumps with ``*after_optimizations.txt`` or
 ``*.opt.hlo``.  For each fusion with a ``block_level_fusion_config`` it prints the choice, the rules
-of the device that it violates, its rank among the best tilings by two objectives, its bytes
-relative to those of the best, the shared memory by the model of Triton beside that of the launch,
-and the number of warps beside that of the rules; then the sums.
+of the device that it violates, its rank among the best tilings by the default objective and by
+those of `OBJECTIVES`, its bytes relative to those of the best, the shared memory by the model of
+Triton beside that of the launch, and the number of warps beside that of the rules; then the sums.
+A rank without ties counts the tilings that are better by the first two parts of the key: not by
+fewer steps or waves.  A choice that the search refuses, but is better than the best, has too few
+adjacent bytes.
 The launch is that of ``*.thunk_sequence.txt`` beside the module; without it there is none.
 
 XLA measures tiles of dots on the GPU.  Compiled without one, it takes a default, 16 x 8 in steps of
@@ -19,21 +22,32 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
+from typing import Final
 
 import hlo
 import indexing
 from hlo.modules.module import Instruction
 from indexing.kernels.dumps import thunk_launches
 from indexing.tiling.loops.compiled_tilings import CompiledTiling
-from indexing.tiling.loops.loop_objectives import BusiestProcessor
+from indexing.tiling.loops.loop_objectives import (
+    AverageProcessor,
+    BusiestProcessor,
+    FewestBytes,
+    LoopObjective,
+)
 from indexing.tiling.loops.loop_search import BestLoopTilings, best_loop_tilings
 from simplifier.unknown import Unknown
 
 OPTIMIZED = "_gpu_after_optimizations.txt"
+OBJECTIVES: Final[Sequence[Callable[[int], LoopObjective]]] = (
+    FewestBytes,
+    AverageProcessor,
+    BusiestProcessor,
+)
 
 
 @dataclass(frozen=True)
@@ -44,9 +58,11 @@ class ComparedChoice:
         name: the fusion.
         compiled: the choice.
         violations: the rules that it violates; None if that is unknown.
-        rank: the number of better tilings of the best ones, by `FewestBytes`; None if unknown.
-        busiest: the same by `BusiestProcessor`.
-        ratio: the bytes of the busiest processor, relative to those of the best tiling.
+        rank: the number of better tilings of the best ones; None if unknown.
+        untied: the number of those that are better by the first two parts of the key.
+        others: the number of better ones by each of `OBJECTIVES`; empty if unknown.
+        refused: True if the search refuses it, and it is better than the best.
+        ratio: its bytes, relative to those of the best tiling.
         shared: shared memory by the model, and of the launch; None if unknown.
         warps: the number of warps by the rules.
         seconds: the processor time of the search.
@@ -57,7 +73,9 @@ class ComparedChoice:
     compiled: CompiledTiling
     violations: tuple[str, ...] | None
     rank: int | None
-    busiest: int | None
+    untied: int | None
+    others: tuple[int, ...]
+    refused: bool
     ratio: float
     shared: tuple[int | None, int | None]
     warps: int | None
@@ -115,15 +133,22 @@ def compare(
             violations = violated
         own = tiling.warps(device)
         warps = None if isinstance(own, Unknown) else own
-    rank = busiest = None
-    ratio = 0.0
+    rank = untied = None
+    others: list[int] = []
+    ratio, refused = 0.0, False
     if isinstance(best, BestLoopTilings) and best.compiled is not None:
-        rank = best.compiled.better
-        objective = BusiestProcessor(best.rules.processors)
-        other = best_loop_tilings(instruction, device, top, objective=objective, masks=False)
-        if isinstance(other, BestLoopTilings) and other.compiled is not None:
-            busiest = other.compiled.better
-            ratio = other.compiled.key[0] / other.keys[0][0]
+        rank, key = best.compiled.better, best.compiled.key
+        untied = sum([each[:2] < key[:2] for each in best.keys])
+        refused = key < best.keys[0]
+        moved, least = best.compiled.tiling.bytes, best[0].bytes
+        if isinstance(moved, int) and isinstance(least, int):
+            ratio = moved / least
+        for ranking in OBJECTIVES:
+            objective = ranking(best.rules.processors)
+            other = best_loop_tilings(instruction, device, top, objective=objective, masks=False)
+            assert isinstance(other, BestLoopTilings)
+            assert other.compiled is not None
+            others.append(other.compiled.better)
     shared = indexing.triton_shared_bytes(compiled, device)
     launched = launches.get(instruction.name.replace(".", "_").replace("-", "_"))
     pair = (None if isinstance(shared, Unknown) else shared, launched)
@@ -132,7 +157,9 @@ def compare(
         compiled,
         violations,
         rank,
-        busiest,
+        untied,
+        tuple(others),
+        refused,
         ratio,
         pair,
         warps,
@@ -147,11 +174,21 @@ def line(choice: ComparedChoice, top: int) -> str:
         legal = f"unknown: {choice.note}"
     else:
         legal = "; ".join(choice.violations) or "legal"
-    rank = f"{rank_text(choice.rank, top)}, {rank_text(choice.busiest, top)} by the busiest "
-    rank += f"processor, {choice.ratio:.2f} of its bytes"
+    names = ["by default", "without ties", *_names()]
+    numbers = [choice.rank, choice.untied, *choice.others]
+    pairs = zip(names, numbers, strict=False)
+    rank = ", ".join([f"{rank_text(number, top)} {name}" for name, number in pairs])
+    rank += f", {choice.ratio:.2f} of the bytes of the best"
+    rank += ", refused by the search" if choice.refused else ""
     own, launched = choice.shared
     shared = f"shared {own} of {'-' if launched is None else launched}"
     return f"{choice.name}: {choice.compiled}: {legal}, {rank}, {shared}, warps {choice.warps}"
+
+
+def _names() -> Iterator[str]:
+    """Yield "by" with the name of each of `OBJECTIVES`."""
+    for ranking in OBJECTIVES:
+        yield f"by {type(ranking(1)).__name__}"
 
 
 def rank_text(better: int | None, top: int) -> str:
@@ -174,14 +211,21 @@ def sums(choices: Sequence[ComparedChoice], top: int) -> Iterator[str]:
         ("without dots", [c for c in choices if not c.has_dot]),
     ):
         legal = sum([c.violations == () for c in own])
-        ranked = sum([c.rank is not None and c.rank < top for c in own])
-        busiest = sum([c.busiest is not None and c.busiest < top for c in own])
+        columns = [(c.rank, c.untied, *(c.others or [None] * len(OBJECTIVES))) for c in own]
+        within = [
+            sum([rank is not None and rank < top for rank in ranks])
+            for ranks in zip(*columns, strict=True)
+        ]
+        names = ["by default", "without ties", *_names()]
+        ranked = ", ".join(
+            [f"{name} {share(n, len(own))}" for name, n in zip(names, within, strict=False)]
+        )
         launched = [c for c in own if c.shared[1] is not None]
         equal = sum([c.shared[0] == c.shared[1] for c in launched])
         warps = sum([c.warps == c.compiled.warps for c in own])
         yield (
-            f"{title}: legal {share(legal, len(own))}, within the {top} best "
-            f"{share(ranked, len(own))}, by the busiest processor {share(busiest, len(own))}, "
+            f"{title}: legal {share(legal, len(own))}, within the {top} best {ranked}, "
+            f"{sum([c.refused for c in own])} refused by the search, "
             f"shared memory equal {share(equal, len(launched))}, "
             f"warps equal {share(warps, len(own))}"
         )

@@ -35,7 +35,12 @@ import simplifier
 from hlo import HloError, Module, Source
 from indexing.equivalence.dumps import Dump
 from indexing.kernels.verdicts import KernelDiffers, KernelUndecided
-from indexing.tiling.loops.loop_objectives import BusiestProcessor, FewestBytes, LoopCandidate
+from indexing.tiling.loops.loop_objectives import (
+    AverageProcessor,
+    BusiestProcessor,
+    FewestBytes,
+    LoopCandidate,
+)
 
 ROOT = Path(__file__).parent.parent
 HAS_JAX = util.find_spec("jax") is not None
@@ -97,7 +102,7 @@ def _loop_tilings() -> Any:
         tiling.operands,
         best,
         compiled,
-        [candidate, FewestBytes(132), BusiestProcessor(132)],
+        [candidate, FewestBytes(132), AverageProcessor(132), BusiestProcessor(132)],
     ]
 
 

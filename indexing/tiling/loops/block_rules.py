@@ -21,6 +21,7 @@ from indexing.tiling.loops.dot_tiles import (
     read_extents,
 )
 from indexing.tiling.loops.loop_model import LoopModel
+from indexing.tiling.loops.loop_objectives import AverageProcessor, FewestBytes, LoopObjective
 from indexing.tiling.loops.phases import LoopPhase
 from indexing.tiling.loops.warps import (
     MAX_THREAD_REGISTERS,
@@ -59,6 +60,11 @@ class DeviceRules(ABC):
         figures: BlockFigures,
     ) -> int | Unknown:
         """Return the bytes that all blocks load."""
+
+    @property
+    def objective(self) -> LoopObjective:
+        """The objective of a search that is given none."""
+        return FewestBytes(self.processors)
 
     def warps(
         self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
@@ -200,6 +206,11 @@ class BlockRules(DeviceRules):
     ) -> int | Unknown:
         """Return the bytes that all blocks load, each from nothing."""
         return figures.loaded
+
+    @property
+    def objective(self) -> LoopObjective:
+        """The objective of a search that is given none."""
+        return AverageProcessor(self.processors)
 
     def warps(self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int) -> int:
         """Return the number of warps of a block: see `indexing.tiling.loops.warps`."""

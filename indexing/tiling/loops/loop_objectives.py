@@ -118,3 +118,33 @@ class BusiestProcessor(LoopObjective):
             return self.key(candidate)
         most = -(-candidate.bytes // max(1, min(most_blocks, self.processors)))
         return most, candidate.bytes, candidate.steps, candidate.waves
+
+
+@dataclass(frozen=True, slots=True)
+class AverageProcessor(LoopObjective):
+    """The fewest bytes of a processor that has blocks, on average.
+
+    The best tiling moves at most as many bytes as that of `FewestBytes`, and leaves processors idle
+    only where this saves at least as large a share of the bytes.  Ties are broken by the bytes of
+    all blocks, the steps and the waves.
+
+    Attributes:
+        processors: the number of multiprocessors.
+
+    >>> objective = AverageProcessor(132)
+    >>> [objective.key(LoopCandidate(n, 4224, 1, 1, -(-n // 132)))[0] for n in (64, 128, 256, 264)]
+    [66, 33, 32, 32]
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ("processor byte", "byte", "step", "wave")
+    processors: int
+
+    def key(self, candidate: LoopCandidate) -> tuple[int, ...]:
+        """Return the bytes of a processor, all bytes, the steps and the waves."""
+        each = -(-candidate.bytes // min(candidate.blocks, self.processors))
+        return each, candidate.bytes, candidate.steps, candidate.waves
+
+    def bound(self, candidate: LoopCandidate, most_blocks: int) -> tuple[int, ...]:
+        """Return a bound of each part of the key."""
+        each = -(-candidate.bytes // max(1, min(most_blocks, self.processors)))
+        return each, candidate.bytes, candidate.steps, candidate.waves

@@ -26,7 +26,7 @@ from indexing.tiling.loops.block_rules import BlockRules, DeviceRules
 from indexing.tiling.loops.compiled_tilings import CompiledTiling, compiled_tiling
 from indexing.tiling.loops.loop_choices import SizeChoices, choices_of
 from indexing.tiling.loops.loop_model import LoopModel, loop_model
-from indexing.tiling.loops.loop_objectives import FewestBytes, LoopCandidate, LoopObjective
+from indexing.tiling.loops.loop_objectives import LoopCandidate, LoopObjective
 from indexing.tiling.loops.loop_tiling import LoopTiling
 from indexing.tiling.loops.looped import tiling_of_model
 from indexing.tiling.loops.phases import LoopPhase
@@ -371,9 +371,7 @@ def best_loop_tilings(
     if isinstance(model, Unknown):
         return model
     choices = choices_of(model, sizes, loop_sizes)
-    search = _LoopSearch(
-        model, choices, rules, objective or FewestBytes(rules.processors), accept, top
-    )
+    search = _LoopSearch(model, choices, rules, objective or rules.objective, accept, top)
     search.run()
     ranked = []
     for each in search.best:

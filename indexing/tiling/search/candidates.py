@@ -218,8 +218,8 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
             H100; without `loops`, the GPU whose limits are kept if there are no others.  A TPU runs
             blocks in sequence: see `LoopTiling.sequential_bytes`.
         loops: also choose the steps of loops, see `tile`, and split loops where blocks are fewer
-            than processors.  The objective is "bytes" or a `LoopObjective`: of the tilings that use
-            all processors, those that move the fewest bytes, then have the fewest steps.
+            than processors.  The objective is "bytes" or a `LoopObjective`: the fewest bytes of a
+            processor that has blocks, then the fewest steps.  See `AverageProcessor`.
         loop_sizes: with `loops`, the steps to try by the name of a loop, or for each loop.
     Returns:
         The best tilings; `Unknown` if the maps of the instruction are unknown.

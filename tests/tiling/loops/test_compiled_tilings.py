@@ -231,7 +231,7 @@ def test_a_choice_ranks_by_the_objective(tile: str, step: int) -> None:
     rows, columns = [int(size.strip('"')) for size in tile.split(",")]
     blocks = 1024 // rows * (1024 // columns)
     moved = 2 * 1024 * 1024 * 512 // rows + 2 * 1024 * 1024 * 512 // columns + 2 * 1024 * 1024
-    key = (-min(132, blocks), moved, 512 // step, -(-blocks // 132))
+    key = (-(-moved // min(132, blocks)), moved, 512 // step, -(-blocks // 132))
     assert best.compiled.key == key
     assert best.compiled.better == sum(other < key for other in best.keys)
     assert f"XLA's choice: {best.compiled.compiled}: {moved:,} bytes" in str(best)

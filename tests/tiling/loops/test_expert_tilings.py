@@ -28,8 +28,9 @@ def test_each_tiling_has_a_source_and_a_valid_problem() -> None:
     for each in EXPERTS:
         assert each.source.startswith("https://github.com/")
         root = hlo.parse(text_of(each.problem)).entry.root
-        sizes = root.shape.dims
-        assert all(0 < own <= size for own, size in zip(each.sizes, sizes, strict=True))
+        assert isinstance(root.shape, hlo.Shape)
+        pairs = zip(each.sizes, root.shape.dims, strict=True)
+        assert all(0 < own <= size for own, size in pairs)
 
 
 @pytest.mark.parametrize(
@@ -40,14 +41,15 @@ def test_each_tiling_has_a_source_and_a_valid_problem() -> None:
 def test_ratios_of_dots_on_gpus_are_those_of_their_formula(expert: ExpertTiling) -> None:
     m, k, n, width, out = dot_of(expert)
 
-    def moved(bm: int, bn: int, split: int) -> int:
+    def total_bytes(bm: int, bn: int, split: int) -> int:
         loads = width * k * (m * -(-n // bn) + n * -(-m // bm))
         return loads + m * n * out + (8 * split * m * n if split > 1 else 0)
 
     compared = compare(expert, top=3)
     first = compared.best[0]
     bm, bn = first.sizes
-    ratio = moved(*expert.sizes, 1) / moved(bm, bn, first.split_k)
+    rows, columns = expert.sizes
+    ratio = total_bytes(rows, columns, 1) / total_bytes(bm, bn, first.split_k)
     assert compared.ratio == pytest.approx(ratio, rel=1e-12)
     assert compared.violations == ()
     assert compared.is_plausible == (ratio <= 1.5)
