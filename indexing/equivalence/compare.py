@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from indexing.equivalence.partitioned.pairing import PartitionedPair, partitione
 from indexing.equivalence.reads import Comparison, compare_reads
 from indexing.equivalence.runs import Runs
 from indexing.equivalence.values.engine import ValueComparison
-from indexing.equivalence.values.results import EqualFormulas, Residual
+from indexing.equivalence.values.results import EqualFormulas, Residual, ValueResult
 from indexing.equivalence.verdicts import Differs, FewerReads, Level, Proved, Undecided, Verdict
 from indexing.equivalence.witnesses import by_influence, by_rounding, by_values
 from indexing.execution import xla
@@ -188,10 +188,7 @@ def _by_numbers(pair: Pair) -> Verdict:
 def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, int]) -> Verdict:
     numbers = {after: before for before, after in parameters.items()}
     results = formulas.results(pair.before.arrays, pair.after.arrays, numbers)
-    laws: Counter[str] = Counter()
-    for result in results:
-        if isinstance(result, EqualFormulas):
-            laws.update(result.laws)
+    laws = _laws_of(results)
     residual = next((each for each in results if isinstance(each, Residual)), None)
     if residual is None:
         return _by_effects(pair, numbers, dict(laws))
@@ -201,9 +198,8 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
     reads = _by_weaker_reads(pair, runs, equal)
     if isinstance(reads, Differs):
         return replace(reads, equal_outputs=equal)
-    witness = _value_witness(
-        pair, Runs(pair, exact=True) if formulas.exact_arithmetic else runs, residual
-    )
+    exact_runs = Runs(pair, exact=True) if formulas.exact_arithmetic else runs
+    witness = _value_witness(pair, exact_runs, residual)
     if isinstance(witness, Differs):
         return replace(witness, equal_outputs=equal)
     return Undecided(
@@ -215,6 +211,11 @@ def _by_values(pair: Pair, formulas: ValueComparison, parameters: Mapping[int, i
         equal_outputs=equal,
         note=f"level reads: {reads.reason}" if isinstance(reads, Undecided) else "",
     )
+
+
+def _laws_of(results: Iterable[ValueResult]) -> Counter[str]:
+    """Return the uses of laws by the outputs that are proved."""
+    return sum([Counter(r.laws) for r in results if isinstance(r, EqualFormulas)], Counter[str]())
 
 
 def _value_witness(pair: Pair, runs: Runs, residual: Residual) -> Differs | Unknown | None:

@@ -23,7 +23,7 @@ def padding_products(
     feature_groups: int = 1,
     batch_groups: int = 1,
 ) -> PaddingProducts:
-    """What XLA:CPU does with the products of kernel elements and the zeros of padding.
+    """Return what XLA:CPU does with the products of kernel elements and the zeros of padding.
 
     Eigen multiplies.  XLA:CPU does not call it for elements without NaN or of 64 bits, arrays of at
     most two elements, which may be unaligned, reversed windows, and more than three dimensions.

@@ -60,6 +60,7 @@ WRITTEN: Final = [
 LACKING: Final = [
     {"end": 5}, {"start": 1}, {"factor": 2, "end": 3}, {"offset": 1}, {"factor": -1, "offset": 4},
     {"factor": 2, "size": 2, "end": 2}, {"value": "add(row, old)"}, {"end": 0},
+    {"offset": 2**31 - 1, "start": 1, "end": 7}, {"factor": -1, "offset": -(2**31), "start": 1},
 ]
 # fmt: on
 

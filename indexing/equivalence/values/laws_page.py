@@ -18,10 +18,10 @@ from indexing.equivalence.values.formulas.expansions import (
     SELECT_AND_SCATTER,
 )
 from indexing.equivalence.values.formulas.sorts import STABLE
+from indexing.equivalence.values.laws.like_terms import LIKE_TERMS
 from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
     INVERSE_POWER,
-    LIKE_TERMS,
     LOG_POWER,
     MASKED,
     RECIPROCAL,

@@ -19,8 +19,7 @@ from indexing.ops.base import Array, Entries
 from indexing.ops.convolution import Convolution, Side
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import ElementRule, OpaqueRule, Work
-from indexing.ops.targets.activations import CUDNN_ACTIVATIONS
-from indexing.ops.targets.definition import DefinedArray, Definition
+from indexing.ops.targets.definition import CUDNN_ACTIVATIONS, DefinedArray, Definition
 from indexing.ops.targets.known_values import KnownValues, why_no_op
 from simplifier.unknown import Unknown
 

@@ -17,8 +17,7 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
 from indexing.ops.dot import Dot, sum_of_products
 from indexing.ops.element import ElementRule, OpaqueRule, Work
-from indexing.ops.targets.activations import GELU, NONE, RELU, Activation
-from indexing.ops.targets.definition import DefinedArray, Definition
+from indexing.ops.targets.definition import GELU, NONE, RELU, Activation, DefinedArray, Definition
 from indexing.ops.targets.known_values import KnownValues, why_no_op
 from simplifier.unknown import Unknown
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from hlo.shapes.element_type import range_of
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.integers import value_of
 from indexing.equivalence.values.laws.symbols import symbols_in
@@ -21,7 +22,7 @@ from simplifier.interval import Interval, contains
 from simplifier.linear import Expr
 
 
-class _Counter(NamedTuple):
+class _IterationCount(NamedTuple):
     """A carried leaf that increases by 1 in each iteration.
 
     Attributes:
@@ -64,7 +65,7 @@ def _counter(
     inits: Mapping[Path, Formula],
     after: Mapping[Path, Formula],
     truth: Formula,
-) -> _Counter | None:
+) -> _IterationCount | None:
     """Return the leaf with the number of the iteration, if the condition is a limit on it."""
     if not is_call(truth, "compare") or dict(truth.head[1])["direction"] != "LT":
         return None
@@ -75,7 +76,7 @@ def _counter(
     start = value_of(inits[path])
     if start is None or start >= limit or _sum_parts(after[path]) != (symbol, 1, 1):
         return None
-    return _Counter(symbol, (start, limit - 1))
+    return _IterationCount(symbol, (start, limit - 1))
 
 
 def _sum_parts(term: Formula) -> tuple[Formula, int, int]:
@@ -89,7 +90,7 @@ def _sum_parts(term: Formula) -> tuple[Formula, int, int]:
 
 
 def _written_value(
-    table: FormulaTable, counter: _Counter, symbol: Formula, after: Formula
+    table: FormulaTable, counter: _IterationCount, symbol: Formula, after: Formula
 ) -> Formula | None:
     """Return the value of the elements that iterations write, if these are all elements."""
     if after.kind != "choose":
@@ -104,7 +105,7 @@ def _written_value(
 
 
 def _covers(
-    table: FormulaTable, counter: _Counter, symbol: Formula, expr: Expr, piece: Interval
+    table: FormulaTable, counter: _IterationCount, symbol: Formula, expr: Expr, piece: Interval
 ) -> bool:
     """Return True if an expression is in a piece once for each element, the lower end excluded."""
     places = dict(zip(symbol.index, _dims(symbol), strict=True))
@@ -114,15 +115,25 @@ def _covers(
         return False
     (dimension,), (v,) = along[0].parts, rest
     assert isinstance(v, Variable)
-    term, factor, constant = _sum_parts(table.runtime[v])
     sign, step = expr.parts[dimension], expr.parts[v]
-    if term is not counter.symbol or abs(factor) != 1 or abs(sign) != 1:
+    ends_of_index = _index_ends(table, counter, v)
+    if not ends_of_index or abs(sign) != 1 or abs(step) > piece[1] - piece[0]:
         return False
-    if abs(step) > piece[1] - piece[0]:
-        return False
-    reached = [min(max(factor * n + constant, v.lower), v.upper) for n in counter.values]
-    ends = [sign * (end - step * n) for end in (piece[0] + 1, piece[1]) for n in reached]
+    ends = [sign * (end - step * n) for end in (piece[0] + 1, piece[1]) for n in ends_of_index]
     return contains((min(ends), max(ends)), (0, places[along[0]] - 1))
+
+
+def _index_ends(table: FormulaTable, counter: _IterationCount, v: Variable) -> list[int]:
+    """Return the first and the last value of a runtime variable that counts iterations, if so."""
+    place = table.runtime[v]
+    term, factor, constant = _sum_parts(place)
+    ends = [factor * n + constant for n in counter.values]
+    limits = range_of(place.type)
+    if term is not counter.symbol or abs(factor) != 1:
+        return []
+    if limits is None or not contains(limits, (min(ends), max(ends))):
+        return []  # the index wraps around
+    return [min(max(end, v.lower), v.upper) for end in ends]
 
 
 def _dims(symbol: Formula) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from indexing.maps.answers import Unknown
 from indexing.ops.scatter import Scatter
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import as_expr
+from simplifier.linear import Expr, as_expr
 
 _LE: Final = ("direction", "LE"), ("type", "")
 
@@ -69,9 +69,7 @@ def _element(
     clamped = list(map(bodies.algebra.index_of, starts, bounds))
     own = own_index(base.shape)
     offsets = [place - start for place, start in zip(own, clamped, strict=True)]
-    kept = [e for k, e in enumerate(offsets) if k not in op.inserted_window_dims]
-    at = dict(zip(sorted(op.update_window_dims), kept, strict=True))
-    index = [at.get(k, as_expr(0)) for k in range(updates.shape.rank)]
+    index = _update_index(op, offsets, updates.shape.rank)
     inside = [v if n == 1 else e for e, v, n in zip(own, clamped, window, strict=True)]
     old = element_at(bodies, base, frame, inside)
     update = element_at(bodies, updates, frame, index)
@@ -83,6 +81,13 @@ def _element(
     value = bodies.algebra.apply("select", (), base.shape.element_type, chosen)
     return bodies.algebra.where([g for g in guards if not g.is_true], value,
                                 bodies.body(base, frame))  # fmt: skip
+
+
+def _update_index(op: Scatter, offsets: Sequence[Expr], rank: int) -> list[Expr]:
+    """Return the index of an update, by the offsets in the window of an element."""
+    kept = [e for k, e in enumerate(offsets) if k not in op.inserted_window_dims]
+    at = dict(zip(sorted(op.update_window_dims), kept, strict=True))
+    return [at.get(k, as_expr(0)) for k in range(rank)]
 
 
 def _starts(

@@ -12,8 +12,13 @@ from typing import Final
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call, is_negative_choice
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
+from indexing.equivalence.values.laws.like_terms import (
+    add_like_terms,
+    computed_constant,
+    rounded_result,
+)
 from indexing.equivalence.values.laws.roundings import EXCESS_LAW
-from indexing.equivalence.values.terms.functions import ROUNDED, evaluate, function_of, is_float
+from indexing.equivalence.values.terms.functions import ROUNDED, is_float
 from indexing.equivalence.values.terms.terms import Formula
 
 MAX_FACTORS: Final = 64
@@ -27,7 +32,6 @@ RECIPROCAL: Final = "x / y = x * (1 / y)"
 INVERSE_POWER: Final = "1 / power(x, y) = power(x, -y)"
 RSQRT: Final = "1 / sqrt(x) = rsqrt(x)"
 EXPONENTIALS: Final = "exp(x) * exp(y) = exp(x + y)"
-LIKE_TERMS: Final = "a * x + b * x = (a + b) * x"
 REDUCED_TOGETHER: Final = "all-reduce(x) + all-reduce(y) = all-reduce(x + y)"
 ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
 COMPLEX_ONE: Final = "z * 1 = z"
@@ -50,59 +54,20 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
         return None
     constant = 0.0
     for value in constants:
-        constant = _rounded_result(algebra, "add", kind, constant, value)
+        constant = rounded_result(algebra, "add", kind, constant, value)
     count = len(constants)
     if constant:
-        terms.append(_computed_constant(algebra, constant, kind, is_computed=count > 1))
+        terms.append(computed_constant(algebra, constant, kind, is_computed=count > 1))
     elif len(terms) < len(call.arguments):
         uses.add(ZERO)
     together = _reduce_together(algebra, terms)
     if len(together) < len(terms):
         terms, uses = together, uses | {REDUCED_TOGETHER}
-    terms = _add_like_terms(algebra, kind, terms)
+    terms = add_like_terms(algebra, kind, terms)
     algebra.note(uses)
     if len(terms) < 2:
         return terms[0] if terms else algebra.table.constant(0, kind)
     return algebra.raw(Application("add", (), kind, tuple(terms)))
-
-
-def _add_like_terms(algebra: Constructors, kind: str, terms: list[Formula]) -> list[Formula]:
-    """Return terms in which those are one that differ by a constant factor, unless it is 0."""
-    factors: dict[Formula, list[float]] = {}
-    for term in terms:
-        factor, rest = _constant_factor(algebra, kind, term)
-        factors.setdefault(rest, []).append(factor)
-    if len(factors) == len(terms):
-        return terms
-    added: list[Formula] = []
-    for rest, each in factors.items():
-        total = 0.0
-        for factor in each:
-            total = _rounded_result(algebra, "add", kind, total, factor)
-        single = [total] if len(each) > 1 and total and math.isfinite(total) else each
-        if len(single) < len(each):
-            algebra.note([LIKE_TERMS])
-        for factor in single:
-            constant = _computed_constant(
-                algebra, factor, kind, is_computed=len(single) < len(each)
-            )
-            added.append(algebra.apply("multiply", (), kind, [constant, rest]))
-    return added
-
-
-def _constant_factor(algebra: Constructors, kind: str, term: Formula) -> tuple[float, Formula]:
-    """Return the constant factor of a term, and the product of the others."""
-    if is_call(term, "negate"):
-        factor, rest = _constant_factor(algebra, kind, term.arguments[0])
-        return -factor, rest
-    constants = [t for t in term.arguments if float_value(t) is not None]
-    if not is_call(term, "multiply") or len(constants) != 1:
-        return 1.0, term
-    others = [t for t in term.arguments if t is not constants[0]]
-    rest = others[0]
-    if len(others) > 1:
-        rest = algebra.raw(Application("multiply", (), kind, tuple(others)))
-    return float(constants[0].value), rest
 
 
 def _reduce_together(algebra: Constructors, terms: list[Formula]) -> list[Formula]:
@@ -160,24 +125,6 @@ def _addends(
     return terms, constants, uses
 
 
-def _computed_constant(
-    algebra: Constructors, value: float, kind: str, *, is_computed: bool
-) -> Formula:
-    """Return a constant; if laws computed it, its rounding may differ from the program's."""
-    term = algebra.table.constant(value, kind)
-    if is_computed:
-        algebra.computed.add(term)
-    return term
-
-
-def _rounded_result(algebra: Constructors, opcode: str, kind: str, x: float, y: float) -> float:
-    """Return a sum or product of constants in the arithmetic of the type."""
-    function = function_of(opcode, (), kind)
-    assert function is not None
-    values = [algebra.table.constant(value, kind).value for value in (x, y)]
-    return float(evaluate(function, values, kind))
-
-
 def _negate(algebra: Constructors, call: Application) -> Formula | None:
     (x,) = call.arguments
     if call.element_type in NARROW or not is_call(x, "add") or not is_float(x.type):
@@ -232,8 +179,8 @@ class _Factors:
     def _constant(self, value: float, inverse: bool) -> None:
         self.is_computed |= inverse or self.constant != 1
         if inverse:
-            value = _rounded_result(self.algebra, "divide", self.kind, 1.0, value)
-        self.constant = _rounded_result(self.algebra, "multiply", self.kind, self.constant, value)
+            value = rounded_result(self.algebra, "divide", self.kind, 1.0, value)
+        self.constant = rounded_result(self.algebra, "multiply", self.kind, self.constant, value)
 
     def _factor(self, term: Formula, inverse: bool) -> None:
         if is_call(term, "exponential"):
@@ -274,7 +221,7 @@ class _Factors:
         if constant == -1 and terms:
             return algebra.raw(Application("negate", (), kind, (self._raw(terms),)))
         if constant != 1 or not terms:
-            terms.append(_computed_constant(algebra, constant, kind, is_computed=self.is_computed))
+            terms.append(computed_constant(algebra, constant, kind, is_computed=self.is_computed))
         return self._raw(terms)
 
     def _masked_product(self) -> Formula | None:

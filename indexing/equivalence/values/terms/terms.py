@@ -132,12 +132,10 @@ class FormulaTable:
         self._relate(term)
         parts = arguments if array is None else (*arguments, array)
         is_undefined = kind == "symbol" and UNDEFINED in term.head
-        term.is_partial = is_undefined or any([t.is_partial for t in parts])
+        term.is_partial = is_undefined or any(t.is_partial for t in parts)
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
-        term.key = stable_hash(
-            kind, _name_key(kind, head), element_type, *keys,
-            0 if array is None else array.key, *dims,
-        )  # fmt: skip
+        keys.append(0 if array is None else array.key)
+        term.key = stable_hash(kind, _name_key(kind, head), element_type, *keys, *dims)
         self._terms[key] = term
         return term
 
