@@ -38,6 +38,8 @@ MAX_SHOWN: Final = 240
 """Characters of a term in a text from which more of its subterms are elided."""
 MAX_LISTED: Final = 4
 """Limit on the operands that the text of a long term lists."""
+MIN_DETAILED: Final = 5
+"""Depth of a text from which runtime variables are shown with their terms."""
 
 
 class Formula:
@@ -268,21 +270,23 @@ class FormulaSubstitution:
         if is_untouched(term.free):
             return term
         rebuilt = self._rebuilt
+        opened: set[int] = set()  # terms whose children are rebuilt before they are met again
         pending = [term]
         while pending:
             top = pending[-1]
             if top.number in rebuilt:
                 pending.pop()
                 continue
-            waiting = [
-                t for t in top.children if t.number not in rebuilt and not is_untouched(t.free)
-            ]
-            if waiting:
-                pending += waiting
-                continue
+            if top.children and top.number not in opened:
+                opened.add(top.number)
+                waiting = [t for t in top.children if t.number not in rebuilt]
+                pending += [t for t in waiting if not is_untouched(t.free)]
+                if pending[-1] is not top:
+                    continue
             pending.pop()
-            arguments = tuple([rebuilt.get(t.number, t) for t in top.arguments])
-            index = tuple([self._known_expr(e) for e in top.index])
+            parts = top.arguments
+            arguments = tuple([rebuilt.get(t.number, t) for t in parts]) if parts else ()
+            index = tuple([self._known_expr(e) for e in top.index]) if top.index else ()
             rebuilt[top.number] = self.rebuild(top, arguments, index)
         return rebuilt[term.number]
 
@@ -336,10 +340,6 @@ def _runtime_text(term: Formula, depth: int, listed: int) -> str:
         return ""
     values = [f"v{t.number} = {_spell(t, depth - 1, listed)}" for t in inside]
     return f"{{{', '.join(values)}}}"
-
-
-MIN_DETAILED: Final = 5
-"""Depth of a text from which runtime variables are shown with their terms."""
 
 
 def _spell(term: Formula, depth: int, listed: int) -> str:
