@@ -12,6 +12,7 @@ const LEAVES = new Set(["parameter", "constant", "iota", "partition-id", "replic
 
 const CHARACTER = 6.4; // width of a character of a label
 const STUB_LEFT = 14; // from the left side of a node to the label of a stub
+const MARGIN = 20; // beside a straight edge
 const ROOM_FOR_EDGES = 30; // beside the label of a stub
 
 const stubWidth = (label) => STUB_LEFT + CHARACTER * label.length;
@@ -310,12 +311,15 @@ class GraphView {
     });
   }
 
-  /** True if one node is above the other and no third one has a place between them, left to right. */
+  /** True if one node is above the other and no third one is between them. */
   isBetweenRows(start, end) {
     const [upper, lower] = start.top < end.top ? [start, end] : [end, start];
     const [top, bottom] = [upper.top + upper.height, lower.top];
     if (top > bottom || upper.isCluster || lower.isCluster) return false;
-    return !this.nodes.some((node) => !node.isCluster && node.top < bottom && node.top + node.height > top);
+    const middles = [middleOf(upper)[0], middleOf(lower)[0]];
+    const [left, right] = [Math.min(...middles) - MARGIN, Math.max(...middles) + MARGIN];
+    return !this.nodes.some((node) => !node.isCluster && node !== upper && node !== lower &&
+      node.top < bottom && node.top + node.height > top && node.left < right && node.left + node.width > left);
   }
 
   /** The places at which an edge leaves a node towards a place: beside the labels of its stubs. */
