@@ -229,15 +229,19 @@ def _fit_row(
     head = "".join([f"{cell}  " for cell in cells])
     text = row[last].rjust(caps[last]) if last in right else row[last]
     start = sum(caps[k] + 2 for k in others)
-    if len(head + text) <= width:
+    if len((head + text).rstrip()) <= width:
         yield (head + text).rstrip()
         return
     words = text.split()
-    if width - start < max(MIN_LAST, *map(len, words)):  # below, flush right
-        start = max(INDENT, width - len(text))
-    if len(head) > start:
+    longest = max(map(len, words), default=0)
+    if width - start < max(MIN_LAST, longest):  # below, flush right
+        start = max(0 if longest > width - INDENT else INDENT, width - len(text))
+    if len(head) > start or not words:  # a longer cell has shifted the rest
         yield from wrap_lines([head.rstrip()] if head.strip() else [], width)
         head = " " * start
+    if longest > width - start:  # a word that no line has room for stays one
+        yield from words
+        return
     for part in wrap_units(map(Unit, words), width - start, 0):
         yield head + part.text
         head = " " * start

@@ -15,12 +15,14 @@ import struct
 import subprocess
 import sys
 import termios
+from itertools import product
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 import hlo
+from indexing.views.tables import fit_rows
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 80
@@ -38,6 +40,7 @@ check examples/targets/attention.h100.hlo examples/targets/attention.tpu_v5e.hlo
 check {faulty}
 access examples/gpt2_tiny.opt.hlo
 access examples/attention.opt.hlo -i broadcast_multiply_fusion
+access examples/dynamic_slice_update.opt.hlo -i select_dynamic-update-slice_fusion
 shard examples/attention.pre.hlo --rule
 shard examples/attention.pre.hlo --mesh x=2 --spec p0=x,_
 shard examples/attention.pre.hlo --mesh x=2 --search --max-plans 5
@@ -106,6 +109,7 @@ def test_every_line_fits(line: str, tmp_path: Path) -> None:
     text = on_terminal(shlex.split(line.format(faulty=faulty)))
     assert text.strip()
     assert "Traceback" not in text
+    assert "error[internal]" not in text
     assert too_wide(text) == []
 
 
@@ -131,6 +135,26 @@ def headings(text: str, first: str) -> set[str]:
     lines = [ESCAPE.sub("", each) for each in re.split(r"[\r\n]+", text)]
     head = next(each for each in lines if each.split()[:1] == [first])
     return {re.sub(r" of .*", "", name) for name in re.split(r"  +", head.strip())}
+
+
+ROWS = [
+    "",
+    "p",
+    "a name with words",
+    "n" * 30,
+    "n" * 50,
+    "n" * 90,
+    "(" + ", ".join(["f32"] * 9) + ")",
+]
+
+
+@pytest.mark.parametrize("right", [(), (0,), (2,)])
+def test_no_cell_is_lost_on_a_narrow_terminal(right: tuple[int, ...]) -> None:
+    for row in product(ROWS, repeat=3):
+        table = [["one", "two", "three"], [*row], ["x", "y", "z"], ["x", "", ""]]
+        lines = [line for part in fit_rows(table, right, width=COLUMNS)[0] for line in part]
+        assert " ".join(lines).split() == " ".join(map(" ".join, table)).split()
+        assert too_wide("\n".join(lines)) == []
 
 
 def test_rows_of_a_narrow_table_are_lines() -> None:
