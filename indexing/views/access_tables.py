@@ -103,7 +103,7 @@ def _table(
     for role, number, name, shape, access in arrays:
         subject = f"{role} {number} {name}".rstrip()
         if isinstance(access, Unknown):
-            cells: Sequence[str] = ("unknown", *[""] * (len(_COLUMNS) - 4))
+            cells: Sequence[str] = (*["unknown"] * 3, *[""] * (len(_COLUMNS) - 6))
             notes.append(f"{subject}: unknown: {access.reason}")
         else:
             cells = tuple(_cells(role, access))

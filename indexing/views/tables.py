@@ -178,7 +178,7 @@ def fit_rows(
 ) -> tuple[list[list[str]], list[str]]:
     """Return the lines of each row as `align_columns` makes them, on a terminal lines that fit.
 
-    If lines are too wide, each column that is flush left has room for four of five cells, and
+    If lines are too wide, each column behind the numbers has room for four of five cells, and
     longer cells shift the rest of their line.  If they are still too wide, columns are omitted.
     What is still too wide in the last column continues below it.
 
@@ -213,8 +213,9 @@ def fit_rows(
 def _caps(rows: Sequence[Sequence[str]], right: Collection[int]) -> dict[int, int]:
     """Return the widths of the columns with texts on a narrow terminal."""
     lengths = [sorted(map(len, column)) for column in zip(*rows, strict=True)]
+    last_right = max(right, default=-1)  # numbers behind a shifted cell would not be aligned
     return {
-        k: each[-1] if k in right else max(each[len(each) * 4 // 5], 1)
+        k: min(each[-1], MAX_WIDTH) if k <= last_right else max(each[len(each) * 4 // 5], 1)
         for k, each in enumerate(lengths)
         if each[-1]
     }

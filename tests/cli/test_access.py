@@ -58,6 +58,9 @@ def test_what_is_unknown_has_a_reason(run: Run) -> None:
     status, out, _ = run("m.hlo -i taken")
     assert status == 0
     assert "operand 0 p: unknown: " in out
+    assert [line.split()[4:7] for line in out.splitlines() if line.split()[2:3] == ["p"]] == [
+        ["unknown", "unknown", "unknown"]
+    ]
     assert "an element of `rows` and rt1, an element of `rows` differ" in out
 
 
