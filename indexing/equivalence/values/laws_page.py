@@ -18,7 +18,6 @@ from indexing.equivalence.values.formulas.expansions import (
     SELECT_AND_SCATTER,
 )
 from indexing.equivalence.values.formulas.sorts import STABLE
-from indexing.equivalence.values.laws.like_terms import LIKE_TERMS
 from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
     INVERSE_POWER,
@@ -58,7 +57,6 @@ equal without a law. Its initial value is neutral, or is combined once.
 
 _OTHERS: Final = (
     (ZERO, "sign of zero", "add", "a constant 0 in a sum of floats"),
-    (LIKE_TERMS, "real", "add", "floats; a and b are constants, and a + b is not 0"),
     (RECIPROCAL, "real", "divide", "floats"),
     (RSQRT, "real", "divide", "floats"),
     (INVERSE_POWER, "real", "divide", "floats"),

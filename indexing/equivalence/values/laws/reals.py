@@ -12,13 +12,8 @@ from typing import Final
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call, is_negative_choice
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
-from indexing.equivalence.values.laws.like_terms import (
-    add_like_terms,
-    computed_constant,
-    rounded_result,
-)
 from indexing.equivalence.values.laws.roundings import EXCESS_LAW
-from indexing.equivalence.values.terms.functions import ROUNDED, is_float
+from indexing.equivalence.values.terms.functions import ROUNDED, evaluate, function_of, is_float
 from indexing.equivalence.values.terms.terms import Formula
 
 MAX_FACTORS: Final = 64
@@ -54,16 +49,15 @@ def _sum(algebra: Constructors, call: Application) -> Formula | None:
         return None
     constant = 0.0
     for value in constants:
-        constant = rounded_result(algebra, "add", kind, constant, value)
+        constant = _rounded_result(algebra, "add", kind, constant, value)
     count = len(constants)
     if constant:
-        terms.append(computed_constant(algebra, constant, kind, is_computed=count > 1))
+        terms.append(_computed_constant(algebra, constant, kind, is_computed=count > 1))
     elif len(terms) < len(call.arguments):
         uses.add(ZERO)
     together = _reduce_together(algebra, terms)
     if len(together) < len(terms):
         terms, uses = together, uses | {REDUCED_TOGETHER}
-    terms = add_like_terms(algebra, kind, terms)
     algebra.note(uses)
     if len(terms) < 2:
         return terms[0] if terms else algebra.table.constant(0, kind)
@@ -125,6 +119,24 @@ def _addends(
     return terms, constants, uses
 
 
+def _computed_constant(
+    algebra: Constructors, value: float, kind: str, *, is_computed: bool
+) -> Formula:
+    """Return a constant; if laws computed it, its rounding may differ from the program's."""
+    term = algebra.table.constant(value, kind)
+    if is_computed:
+        algebra.computed.add(term)
+    return term
+
+
+def _rounded_result(algebra: Constructors, opcode: str, kind: str, x: float, y: float) -> float:
+    """Return a sum or product of constants in the arithmetic of the type."""
+    function = function_of(opcode, (), kind)
+    assert function is not None
+    values = [algebra.table.constant(value, kind).value for value in (x, y)]
+    return float(evaluate(function, values, kind))
+
+
 def _negate(algebra: Constructors, call: Application) -> Formula | None:
     (x,) = call.arguments
     if call.element_type in NARROW or not is_call(x, "add") or not is_float(x.type):
@@ -179,8 +191,8 @@ class _Factors:
     def _constant(self, value: float, inverse: bool) -> None:
         self.is_computed |= inverse or self.constant != 1
         if inverse:
-            value = rounded_result(self.algebra, "divide", self.kind, 1.0, value)
-        self.constant = rounded_result(self.algebra, "multiply", self.kind, self.constant, value)
+            value = _rounded_result(self.algebra, "divide", self.kind, 1.0, value)
+        self.constant = _rounded_result(self.algebra, "multiply", self.kind, self.constant, value)
 
     def _factor(self, term: Formula, inverse: bool) -> None:
         if is_call(term, "exponential"):
@@ -221,7 +233,7 @@ class _Factors:
         if constant == -1 and terms:
             return algebra.raw(Application("negate", (), kind, (self._raw(terms),)))
         if constant != 1 or not terms:
-            terms.append(computed_constant(algebra, constant, kind, is_computed=self.is_computed))
+            terms.append(_computed_constant(algebra, constant, kind, is_computed=self.is_computed))
         return self._raw(terms)
 
     def _masked_product(self) -> Formula | None:
