@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Any, Final
+
+import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
@@ -15,10 +18,13 @@ from indexing.maps.arrays import ArrayRef, array_leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.numerics import is_integer, limits
-from simplifier.atoms import point_count
+from simplifier.atoms import Variable, point_count
 
 MAX_LISTED: Final = 1 << 12
 """Limit on the values of range variables that are enumerated."""
+
+MIN_VECTORISED: Final = 16
+"""The number of values of range variables from which they are enumerated by arrays."""
 
 MAX_AIMED: Final = 2
 """Limit on the integers that are chosen together."""
@@ -82,6 +88,9 @@ def images(
     ranges = indexing_map.ranges
     if point_count(ranges) > MAX_LISTED:
         return None
+    if not indexing_map.runtime and point_count(ranges) >= MIN_VECTORISED:
+        with suppress(FloatingPointError), np.errstate(divide="raise"):  # 0 divides at some point
+            return _listed_images(indexing_map, at)
     sources = [values.source(rt) for rt in indexing_map.runtime]
     related: set[ElementIndex] = set()
     for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
@@ -92,6 +101,22 @@ def images(
         if results is not None:
             related.add(results)
     return related
+
+
+def _listed_images(m: IndexingMap, at: ElementIndex) -> set[ElementIndex]:
+    """Enumerate the elements that a map without runtime variables relates to one element."""
+    if any(not v.lower <= k <= v.upper for v, k in zip(m.dims, at, strict=True)):
+        return set()
+    places = np.indices([v.size for v in m.ranges]).reshape(len(m.ranges), -1)
+    point: dict[Variable, Any] = dict(zip(m.dims, at, strict=True))
+    point |= {v: place + v.lower for v, place in zip(m.ranges, places, strict=True)}
+    inside = np.ones(places.shape[1], np.bool_)
+    for c in m.constraints:
+        value = c.expr.value(point)
+        inside &= (c.lower <= value) & (value <= c.upper)
+    count = int(inside.sum())
+    columns = [np.broadcast_to(r.value(point), inside.shape)[inside].tolist() for r in m.results]
+    return set(zip(*columns, strict=True)) if columns else {()} if count else set()
 
 
 def image(
