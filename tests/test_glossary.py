@@ -39,7 +39,7 @@ ENGLISH = words("""
     method move needed next word words not number numbering of on once one or other own part place
     quality question reason repair result run search several specified speed start supported
     term that the through to together total trust two use value was what where with without your
-    dependencies deprecation operating public releases stability systems version versions
+    dependencies deprecation experts operating public releases stability systems version versions
 """)
 FIELD = words("""
     access bank buffer byte compiler conflict derivation dump equivalence file hlo jax jitted

@@ -11,7 +11,7 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
-from simplifier.constraints import FALSE, Constraint, normalise
+from simplifier.constraints import FALSE, Constraint, primitive
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.residues import residues_of
@@ -228,6 +228,18 @@ def order_guards(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
 
 
 def normal_guards(guards: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Return guards in normal form, without those that always hold and without repetitions."""
-    normal = [normalise(guard) for guard in guards]
-    return tuple(dict.fromkeys([guard for guard in normal if guard is not None]))
+    """Return guards without constants and common factors, those that always hold left out.
+
+    Divisions stay: the bounds of ranges may simplify them later.
+    """
+    normal = [_clip_guard(guard) for guard in guards]
+    return tuple(dict.fromkeys([guard for guard in normal if not guard.is_true]))
+
+
+def _clip_guard(guard: Constraint) -> Constraint:
+    """Return a guard in normal form, with bounds that its expression has."""
+    if not guard.expr.parts:
+        return guard
+    normal = primitive(guard)
+    (low, high), (smallest, largest) = normal.bounds, normal.expr.bounds
+    return Constraint(normal.expr, max(low, smallest), min(high, largest))
