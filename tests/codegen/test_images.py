@@ -21,9 +21,9 @@ VALUES = OperandValues(ROOT, [[]])
 DIVIDED = "(d0)[s0] -> (s0 floordiv (s0 - 7) + 9), domain: d0 in [0, 3], s0 in [0, 30]"
 
 
-def listed(m: IndexingMap, at: tuple[int, ...]) -> set[tuple[int, ...]]:
+def image_by_points(m: IndexingMap, at: tuple[int, ...]) -> set[tuple[int, ...]]:
     inside = product(*[range(v.lower, v.upper + 1) for v in m.ranges])
-    return {found for point in inside if (found := m.evaluate(at, point)) is not None}
+    return {element for point in inside if (element := m.evaluate(at, point)) is not None}
 
 
 @fuzz(100)
@@ -33,7 +33,7 @@ def test_images_are_those_of_each_point(tiled: tuple[IndexingMap, list[int], Poi
     if m.runtime:
         return
     for at in product(*[range(v.lower - 1, v.upper + 2) for v in m.dims]):
-        assert images.images(VALUES, m, at) == listed(m, at), (m, at)
+        assert images.images(VALUES, m, at) == image_by_points(m, at), (m, at)
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_images_are_those_of_each_point(tiled: tuple[IndexingMap, list[int], Poi
 def test_images_of_many_values(text: str) -> None:
     m = indexing.parse_map(text)
     for k in range(-1, 5):
-        assert images.images(VALUES, m, (k,)) == listed(m, (k,))
+        assert images.images(VALUES, m, (k,)) == image_by_points(m, (k,))
