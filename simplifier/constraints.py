@@ -183,7 +183,7 @@ def normalise(constraint: Constraint) -> Constraint | None:
     while True:
         if not constraint.expr.parts:
             return _decide_constant(constraint)
-        constraint = primitive(constraint)
+        constraint = _primitive(constraint)
         expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
         if not expr.divides:
             return _clip_bounds(constraint)
@@ -241,7 +241,7 @@ def _decide_constant(constraint: Constraint) -> Constraint | None:
     return _record_law(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
 
 
-def primitive(constraint: Constraint) -> Constraint:
+def _primitive(constraint: Constraint) -> Constraint:
     """Return an equivalent constraint without a constant term and without a common factor.
 
     Its first coefficient is positive.

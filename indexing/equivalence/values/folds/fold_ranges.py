@@ -11,7 +11,7 @@ from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody, unused_name
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
-from simplifier.constraints import FALSE, Constraint, primitive
+from simplifier.constraints import FALSE, Constraint, normalise
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.residues import residues_of
@@ -71,7 +71,8 @@ def guard_choice(algebra: FormulaAlgebra, fold: Fold) -> Fold:
 
 def tighten_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
     """Return the fold with the bounds of guards on one range variable in its bounds."""
-    for guard in fold.guards:
+    for whole in fold.guards:
+        guard = _without_small_terms(whole, fold.ranges)
         v = single_range(guard, fold.ranges)
         if v is None:
             continue
@@ -84,8 +85,25 @@ def tighten_ranges(algebra: FormulaAlgebra, fold: Fold) -> Fold:
         name = unused_name(f"{v.name}_t", (*fold.ranges, *fold.values[0].free))
         new = Variable(name, 0, high - low)
         value = new.as_expr() + low if high > low else as_expr(low)
-        return _replace_range(algebra, fold, guard, v, new, value)
+        return _replace_range(algebra, fold, whole, v, new, value)
     return fold
+
+
+def _without_small_terms(guard: Constraint, ranges: Sequence[Variable]) -> Constraint:
+    """Return a bound on a range variable that is equivalent to a guard, if there is one.
+
+    ``f * v + rest <= upper`` bounds v alike for the least and the greatest value of the rest.
+    """
+    for v in ranges:
+        factor = guard.expr.parts.get(v, 0)
+        rest = guard.expr - v.as_expr() * factor
+        if factor < 2 or not rest.parts:
+            continue
+        least, most = rest.bounds
+        low, high = -((least - guard.lower) // factor), (guard.upper - most) // factor
+        if low == -((most - guard.lower) // factor) and high == (guard.upper - least) // factor:
+            return Constraint(v.as_expr(), low, high)
+    return guard
 
 
 def _replace_range(
@@ -228,18 +246,6 @@ def order_guards(algebra: FormulaAlgebra, fold: Fold) -> tuple[Constraint, ...]:
 
 
 def normal_guards(guards: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Return guards without constants and common factors, those that always hold left out.
-
-    Divisions stay: the bounds of ranges may simplify them later.
-    """
-    normal = [_clip_guard(guard) for guard in guards]
-    return tuple(dict.fromkeys([guard for guard in normal if not guard.is_true]))
-
-
-def _clip_guard(guard: Constraint) -> Constraint:
-    """Return a guard in normal form, with bounds that its expression has."""
-    if not guard.expr.parts:
-        return guard
-    normal = primitive(guard)
-    (low, high), (smallest, largest) = normal.bounds, normal.expr.bounds
-    return Constraint(normal.expr, max(low, smallest), min(high, largest))
+    """Return guards in normal form, without those that always hold and without repetitions."""
+    normal = [normalise(guard) for guard in guards]
+    return tuple(dict.fromkeys([guard for guard in normal if guard is not None]))
