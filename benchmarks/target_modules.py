@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,20 +52,33 @@ def write_modules(folder: Path, text: str) -> None:
     )
 
 
-def main() -> None:
-    """Write the modules for the named targets, or for all."""
-    folder, *targets = sys.argv[1:]
-    if targets[:1] == ["--one"]:
-        write_modules(Path(folder), targets[1])
+def compile_in_processes(
+    program: str, write: Callable[[Path, str], None], targets: Sequence[str], flags: str
+) -> None:
+    """Run ``python -m program FOLDER [TARGET...]``: write the modules, a process for each target.
+
+    Args:
+        write: writes the modules of one target.
+        targets: those that are compiled for if none is named.
+        flags: the flags of XLA.
+    """
+    folder, *named = sys.argv[1:]
+    if named[:1] == ["--one"]:
+        write(Path(folder), named[1])
         return
-    for target in targets or TARGETS:
+    for target in named or targets:
         place = Path(folder, target.replace(":", "_"))
-        command = [sys.executable, "-m", "benchmarks.target_modules", str(place), "--one", target]
+        command = [sys.executable, "-m", program, str(place), "--one", target]
         status = subprocess.run(
-            command, env=environment(_FLAGS), stderr=subprocess.DEVNULL, check=False
+            command, env=environment(flags), stderr=subprocess.DEVNULL, check=False
         )
         if status.returncode:
             print(f"{target}: the process ended with status {status.returncode}")
+
+
+def main() -> None:
+    """Write the modules for the named targets, or for all."""
+    compile_in_processes("benchmarks.target_modules", write_modules, TARGETS, _FLAGS)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,12 @@ of `FLAGS` lets the cost model choose them, too.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from indexing.frontends.compilation import environment
+from benchmarks.target_modules import compile_in_processes
 
 TARGETS: Final = ("gpu:A100", "gpu:H100")
 FLAGS: Final = (
@@ -148,18 +146,7 @@ def write_modules(folder: Path, text: str) -> None:
 
 def main() -> None:
     """Write the modules for the named targets, or for all."""
-    folder, *targets = sys.argv[1:]
-    if targets[:1] == ["--one"]:
-        write_modules(Path(folder), targets[1])
-        return
-    for target in targets or TARGETS:
-        place = Path(folder, target.replace(":", "_"))
-        command = [sys.executable, "-m", "benchmarks.tiled_modules", str(place), "--one", target]
-        status = subprocess.run(
-            command, env=environment(FLAGS), stderr=subprocess.DEVNULL, check=False
-        )
-        if status.returncode:
-            print(f"{target}: the process ended with status {status.returncode}")
+    compile_in_processes("benchmarks.tiled_modules", write_modules, TARGETS, FLAGS)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,6 @@ class Definition:
       v3 = f32[2] add(v0, v2)
       ROOT values = (f32[2]) tuple(v3)
     }
-    <BLANKLINE>
 
     Attributes:
         parameters: the operands.

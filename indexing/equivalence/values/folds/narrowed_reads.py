@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from indexing.equivalence.values.folds.folds import fold_formula, instantiate_fold, open_fold
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.laws.law import ValueLaw
-from indexing.equivalence.values.laws.table import EXACT_LAWS
 from indexing.equivalence.values.terms.closed_terms import OpenBody
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Expr
@@ -48,14 +46,10 @@ class ReadingAlgebra(FormulaAlgebra):
     Arguments as of `FormulaAlgebra`.
     """
 
-    def __init__(
-        self,
-        table: FormulaTable,
-        functions: dict[Hashable, ScalarFunction] | None = None,
-        laws: Mapping[str, Sequence[ValueLaw]] = EXACT_LAWS,
-    ) -> None:
-        super().__init__(table, functions, laws)
-        self._conditions: dict[int, list[_SumCondition]] = {}
+    @cached_property
+    def _conditions(self) -> dict[int, list[_SumCondition]]:
+        """The conditions of closed folds, by the numbers of these."""
+        return {}
 
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
         """Return an element of an array; that of a fold is simplified by bounds of the index."""

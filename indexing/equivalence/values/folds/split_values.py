@@ -60,13 +60,22 @@ def _choices(value: Formula) -> Iterator[Formula]:
     yield from choices.values()
 
 
-def _at_piece(algebra: FormulaAlgebra, term: Formula, expr: Expr, bound: int) -> Formula:
-    """Return a term where an expression of choices is in the piece that a bound ends."""
-    if term.kind == "choose" and term.index[0] == expr:
-        return piece_at(term, bound)
-    if term.kind != "apply":
-        return term
-    arguments = tuple([_at_piece(algebra, t, expr, bound) for t in term.arguments])
-    if all(a is b for a, b in zip(arguments, term.arguments, strict=True)):
-        return term
-    return algebra.rebuild(term, arguments, ())
+def _at_piece(algebra: FormulaAlgebra, value: Formula, expr: Expr, bound: int) -> Formula:
+    """Return a value where an expression of choices is in the piece that a bound ends."""
+    pieces: dict[int, Formula] = {}
+
+    def piece_of(term: Formula) -> Formula:
+        if term.number not in pieces:
+            pieces[term.number] = rebuild(term)
+        return pieces[term.number]
+
+    def rebuild(term: Formula) -> Formula:
+        if term.kind == "choose" and term.index[0] == expr:
+            return piece_at(term, bound)
+        if term.kind != "apply":
+            return term
+        arguments = tuple(map(piece_of, term.arguments))
+        is_same = all(a is b for a, b in zip(arguments, term.arguments, strict=True))
+        return term if is_same else algebra.rebuild(term, arguments, ())
+
+    return piece_of(value)

@@ -73,9 +73,10 @@ def called_element(bodies: Bodies, array: NumberedArray, frame: Frame) -> Formul
     op = instruction.op
     if not isinstance(op, KnownValues) or not op.is_value(instruction, array.path):
         return None
+    if not isinstance(element_of(instruction, array.leaf), OpaqueRule):
+        return None
     definition = op.definition(instruction)
-    is_opaque = isinstance(element_of(instruction, array.leaf), OpaqueRule)
-    if definition is None or not is_opaque:
+    if definition is None:
         return None
     if not definition.is_exact:
         if bodies.is_in_both(array):
