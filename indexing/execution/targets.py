@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from hlo.modules.module import Instruction
 from hlo.ops.op import OPS
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.execution.interpreter import Handler, handles, op_handler
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, checked_value, failure
@@ -68,3 +70,16 @@ def _top_k(machine: Machine, instruction: Instruction, operands: Sequence[Value]
     assert isinstance(shape, Shape)
     top_k: Any = OPS["topk"]
     return top_k(k=shape.dims[-1], largest=True).kernel(operands[0])
+
+
+@target("AllocateBuffer")
+def _allocate_buffer(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Value:
+    """Return zeros: the call returns memory that nothing has written.
+
+    Source: modules of XLA:TPU (libtpu 0.0.42), where loops that write each element start with it.
+    """
+    shape = instruction.shape
+    assert isinstance(shape, Shape)
+    return np.zeros(shape.dims, dtype(shape.element_type))
