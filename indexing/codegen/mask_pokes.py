@@ -95,23 +95,38 @@ def _missing_read(
     before = trial.result(number)
     if before is None:
         return None
-    groups: dict[frozenset[ElementIndex], list[ElementIndex]] = {}
+    groups: dict[bytes, list[ElementIndex]] = {}
     for at in _elements(before, trial.random):
         images = [case.images(m, at) for m in maps]
         if None not in images:
-            groups.setdefault(frozenset().union(*filter(None, images)), []).append(at)
-    every = frozenset(np.ndindex(*array.shape))
-    for read, places in groups.items():
-        others = sorted(every - read)
+            read = np.zeros(array.shape, np.bool_)
+            for image in filter(None, images):
+                index = np.array(list(image), np.intp).reshape(len(image), array.ndim)
+                read[tuple(index.T)] = True
+            groups.setdefault(read.tobytes(), []).append(at)
+    for key, places in groups.items():
+        others = ~np.frombuffer(key, np.bool_).reshape(array.shape)
         changed = _find_change(trial, array, number, before, others, places)
         if changed is not None:
-            alone = (
-                j
-                for j in others
-                if _find_change(trial, array, number, before, [j], [changed]) is not None
-            )
-            return case.missing_read(operand, changed, next(alone, others[0]), [set(read)])
+            hidden = [tuple(map(int, j)) for j in np.argwhere(others)]
+            alone = (j for j in hidden if _changes(trial, array, number, before, j, changed))
+            read_there = {tuple(map(int, j)) for j in np.argwhere(~others)}
+            return case.missing_read(operand, changed, next(alone, hidden[0]), [read_there])
     return None
+
+
+def _changes(
+    trial: Influence,
+    array: Array,
+    number: int,
+    before: Array,
+    element: ElementIndex,
+    place: ElementIndex,
+) -> bool:
+    """Return True if an element of the result changes with one element of an operand."""
+    alone = np.zeros(array.shape, np.bool_)
+    alone[element] = True
+    return _find_change(trial, array, number, before, alone, [place]) is not None
 
 
 def _elements(array: Array, random: np.random.Generator) -> Iterator[ElementIndex]:
@@ -128,22 +143,27 @@ def _find_change(
     array: Array,
     number: int,
     before: Array,
-    elements: Sequence[ElementIndex],
+    elements: Array,
     places: Sequence[ElementIndex],
 ) -> ElementIndex | None:
-    """Return one of some elements of the result that changes with elements of an operand."""
-    if not elements:
+    """Return one of some elements of the result that changes with elements of an operand.
+
+    Args:
+        elements: the mask of the elements that change.
+    """
+    if not elements.any():
         return None
-    index = tuple(np.array(elements, np.intp).reshape(len(elements), array.ndim).T)
-    old = array[index].copy()
+    old = array[elements]
     for value in islice(trial.plain_candidates(array), 0, None, 3):
-        array[index] = value
+        array[elements] = value
         after = trial.result(number)
-        array[index] = old
+        array[elements] = old
         if after is None or after.shape != before.shape:
             continue
         with np.errstate(all="ignore"):
             same = (before == after) | ((before != before) & (after != after))
+        if same.all():
+            continue
         for at in places:
             if not same[at]:
                 return at

@@ -30,11 +30,12 @@ from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape
 from indexing.devices.groups import replica_groups
 from indexing.execution.values import Array, checked_inputs, flattened
-from indexing.ops.logical import logical_bitcast, without_layouts
+from indexing.ops.logical import why_no_logical_bitcast, without_layouts, write_bitcast
 
 _DROPPED: Final = frozenset(
     [
         *("async_execution_thread", "backend_config", "control-predecessors", "is_composite"),
+        "cross_program_prefetch_index",
         *("frontend_attributes", "kind", "metadata", "origin", "output_to_operand_aliasing"),
         *("sharding", "statistics"),
     ]
@@ -134,13 +135,15 @@ def _bitcast(instruction: Instruction) -> list[str]:
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
-    value = f"%{instruction.operands[0].name}"
+    if reason := why_no_logical_bitcast(source, target):
+        raise RuntimeError(f"bitcast `{instruction.name}`: {reason}")
     lines = []
-    for op in logical_bitcast(source, target):
-        name = f"%{instruction.name}{op.role and '.'}{op.role}"
-        rest = f", {op.attributes}" if op.attributes else ""
-        lines.append(f"{name} = {op.shape} {op.opcode}({value}){rest}")
-        value = name
+
+    def add(name: str, line: str, operands: Sequence[str]) -> str:
+        lines.append(f"%{name} = {line}")
+        return name
+
+    write_bitcast(instruction.name, instruction.operands[0].name, source, target, add)
     return lines
 
 

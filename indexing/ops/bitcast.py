@@ -68,7 +68,7 @@ class Bitcast(UnaryOp):
     def keeps_bits(self, operand: Shape) -> Fault:
         if is_partial(operand) or is_partial(self.shape):
             return HOLDS
-        if _is_tiled(operand) or _is_tiled(self.shape):
+        if is_tiled(operand) or is_tiled(self.shape):
             return HOLDS  # the size of a tiled buffer includes padding
         if _widths(self.shape, operand) is not None:
             return HOLDS
@@ -96,7 +96,7 @@ class Bitcast(UnaryOp):
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         (operand,) = operands
-        if _is_tiled(out) or _is_tiled(operand):
+        if is_tiled(out) or is_tiled(operand):
             widths = operand.element_bits, out.element_bits
             rule = same_bits(out, operand, widths, is_tiled=True)
             if isinstance(rule, CopyRule) and _is_total(_same_bytes(out, operand), out):
@@ -106,7 +106,8 @@ class Bitcast(UnaryOp):
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
         kind, (source,) = dtype(self.shape.element_type), operands
-        if _is_tiled(self.shape) or _is_tiled(source):
+        tiled = is_tiled(self.shape) or is_tiled(source)
+        if tiled and not tiles_cancel(source, self.shape):
             stored = to_physical(operand, source.layout_or_default)
             if stored.dtype != object:
                 stored = repack_bits(stored, kind, (source.element_bits, self.shape.element_bits))
@@ -227,7 +228,7 @@ def _differ_in_bits(one: Shape, other: Shape) -> str:
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
     """The map from elements of `source` to the elements of `target` in the same bytes."""
-    if _is_tiled(source) or _is_tiled(target):
+    if is_tiled(source) or is_tiled(target):
         return _same_tiles(source, target)
     widths = _widths(source, target)
     if widths is None:
@@ -254,22 +255,35 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
 
     Source: XLA ``docs/tiled_layout.md``.
     """
-    covered = max(map(len, source.layout_or_default.tiles), default=0)
+    if not tiles_cancel(source, target):
+        return _same_position(source, target)
+    covered = _covered_rank(source)
     outer, outs = _padded_dims(source, covered)
     inner, ins = _padded_dims(target, covered)
     i, split = dims(source), [len(outs) - covered, len(ins) - covered]
-    if (
-        not _has_same_tiling(source, target)
-        or outs[split[0] :] != ins[split[1] :]
-        or math.prod(outs) != math.prod(ins)
-    ):
-        return _same_position(source, target)
     index: list[Affine] = [0 if k is None else i[k] for k in outer]
     major = reindex(index[: split[0]], outs[: split[0]], ins[: split[1]])
     pairs = zip(inner, [*major, *index[split[0] :]], strict=True)
     return IndexingMap.of(
         i, list_by_position(target.rank, [(k, at) for k, at in pairs if k is not None])
     )
+
+
+def tiles_cancel(source: Shape, target: Shape) -> bool:
+    """Return True if both layouts have the same tiles over minor dimensions of the same sizes.
+
+    Then the bitcast relates the same elements as one without tiles.
+    """
+    if not _has_same_tiling(source, target):
+        return False
+    covered = _covered_rank(source)
+    outs, ins = [_padded_dims(shape, covered)[1] for shape in (source, target)]
+    same = outs[len(outs) - covered :] == ins[len(ins) - covered :]
+    return same and math.prod(outs) == math.prod(ins)
+
+
+def _covered_rank(shape: Shape) -> int:
+    return max(map(len, shape.layout_or_default.tiles), default=0)
 
 
 def _same_position(source: Shape, target: Shape) -> IndexingMap | Unknown:
@@ -299,7 +313,7 @@ def _major_to_minor(shape: Shape) -> tuple[int, ...]:
     return shape.layout_or_default.minor_to_major[::-1]
 
 
-def _is_tiled(shape: Shape) -> bool:
+def is_tiled(shape: Shape) -> bool:
     """Return True if the buffer is not the dense sequence of elements in dimension order."""
     layout = shape.layout_or_default
     is_padded = layout.tail_padding != 1 or bool(layout.padded_dimensions)

@@ -25,21 +25,20 @@ PLAIN = [
     (
         "p = f32[2,3]{0,1} parameter(0) ROOT b = s32[3,2]{1,0} bitcast(p)",
         "%p = f32[2,3] parameter(0); %b.physical = f32[3,2] transpose(%p), dimensions={1,0}; "
-        "%b.bits = s32[3,2] bitcast-convert(%b.physical); ROOT %b = s32[3,2] reshape(%b.bits)",
+        "ROOT %b = s32[3,2] bitcast-convert(%b.physical)",
     ),
     (
         "p = u32[2]{0} parameter(0) ROOT b = u8[4,2]{0,1} bitcast(p)",
         "%p = u32[2] parameter(0); %b.bits = u8[2,4] bitcast-convert(%p); "
-        "%b.laid = u8[2,4] reshape(%b.bits); "
-        "ROOT %b = u8[4,2] transpose(%b.laid), dimensions={1,0}",
+        "ROOT %b = u8[4,2] transpose(%b.bits), dimensions={1,0}",
     ),
     (
         "p = u8[2,4]{1,0} parameter(0) ROOT b = u32[2]{0} bitcast(p)",
-        "%p = u8[2,4] parameter(0); %b.parts = u8[2,4] reshape(%p); "
-        "%b.bits = u32[2] bitcast-convert(%b.parts); ROOT %b = u32[2] reshape(%b.bits)",
+        "%p = u8[2,4] parameter(0); ROOT %b = u32[2] bitcast-convert(%p)",
     ),
     (
-        "p = f32[2] parameter(0) s = (f32[2], f32[2], u32[]) copy-start(p) "
+        "p = f32[2] parameter(0) s = (f32[2], f32[2], u32[]) copy-start(p), "
+        "cross_program_prefetch_index=0 "
         'ROOT d = f32[2]{0} copy-done(s), metadata={op_name="x"}',
         "%p = f32[2] parameter(0); ROOT %d = f32[2] copy(%p)",
     ),

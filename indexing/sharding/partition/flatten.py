@@ -24,7 +24,7 @@ from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from hlo.text.syntax import attributes_text
 from indexing.ops.element import declarations_of
-from indexing.ops.logical import logical_bitcast, without_layouts
+from indexing.ops.logical import why_no_logical_bitcast, without_layouts, write_bitcast
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -47,7 +47,7 @@ def flatten(computation: Computation) -> Module:
 
     Raises:
         HloError: the flattened program has more than `MAX_FLATTENED` instructions, or a bitcast
-            reads memory with tiles or padding.
+            cannot be written without layouts.
 
     >>> import hlo, indexing
     >>> module = hlo.parse('''
@@ -235,15 +235,10 @@ def _bitcast(instruction: Instruction, value: str, body: _FlatBody) -> str:
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
-    if not (source.layout_or_default.is_plain and target.layout_or_default.is_plain):
-        message = f"bitcast `{instruction.name}` reads memory with tiles or padding"
-        label = f"from {source} to {target}"
-        raise HloError(message, instruction.span, "partition", label)
-    for op in logical_bitcast(source, target):
-        rest = f", {op.attributes}" if op.attributes else ""
-        line = f"{op.shape} {op.opcode}(%{value}){rest}"
-        value = body.add(f"{instruction.name}{op.role and '.'}{op.role}", line, [value])
-    return value
+    if reason := why_no_logical_bitcast(source, target):
+        message = f"bitcast `{instruction.name}` cannot be written without layouts"
+        raise HloError(message, instruction.span, "partition", reason)
+    return write_bitcast(instruction.name, value, source, target, body.add)
 
 
 def _line(instruction: Instruction, names: Mapping[Instruction, str]) -> str:

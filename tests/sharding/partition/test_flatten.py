@@ -107,10 +107,16 @@ def test_a_bitcast_becomes_ops_on_logical_shapes(line: str) -> None:
     same_results(hlo.parse(text), flat)
 
 
-def test_a_bitcast_of_a_tiled_array_is_refused() -> None:
+def test_a_bitcast_between_tiles_goes_through_memory() -> None:
     text = """ENTRY e { p = f32[3,5]{1,0:T(2,2)} parameter(0)
       ROOT b = f32[24]{0} bitcast(p) }"""
-    with pytest.raises(hlo.HloError, match="bitcast `b` reads memory with tiles") as caught:
+    same_results(hlo.parse(text), flatten(hlo.parse(text).entry))
+
+
+def test_a_bitcast_of_a_sparse_array_is_refused() -> None:
+    text = """ENTRY e { p = f32[3]{0:D(C)} parameter(0)
+      ROOT b = f32[3]{0} bitcast(p) }"""
+    with pytest.raises(hlo.HloError, match="bitcast `b` cannot be written") as caught:
         flatten(hlo.parse(text).entry)
     assert caught.value.span.place() == "<string>:2:12"
 
