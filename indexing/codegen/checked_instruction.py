@@ -295,9 +295,10 @@ class CheckedInstruction:
             pair = next((pair for pair in pairs if pair is not None), None)
             if pair is not None:
                 called = self.instruction.called_computations
-                status = "skipped" if is_hidden or any(map(hides_parameters, called)) else "wrong"
+                may_hide = is_hidden or any(map(hides_parameters, called)) or not trial.is_number
+                status = "skipped" if may_hide else "wrong"
                 claim = claim_text(pair[0], operand.name, pair[1])
-                yield Finding("poke", status, (f"{claim}, but no change there has an effect",))
+                yield Finding("poke", status, (f"{claim}, but {trial.no_effect}",))
 
     def _with_operands_apart(self) -> CheckedInstruction:
         """Return a copy with an array of its own for each operand.

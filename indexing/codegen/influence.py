@@ -74,6 +74,7 @@ class Influence:
         aim: sets integers for which a map reads a point, to some of those given; False if none was
             found.
         runs: how often `run` has been called.
+        is_number: False if the element of the result was NaN before each change of `is_seen`.
     """
 
     arrays: Sequence[Array]
@@ -85,10 +86,18 @@ class Influence:
     borders: Sequence[int] = ()
     aim: Aim = no_aim
     runs: int = field(default=0, init=False)
+    is_number: bool = field(default=False, init=False)
 
     def aims(self, exact: IndexingMap, at: ElementIndex, inside: Sequence[int]) -> bool:
         """Set integers for which a map reads a point; return True if some are found."""
         return self.aim(exact, at, inside, [*self.borders, *map(int, self.values)])
+
+    @property
+    def no_effect(self) -> str:
+        """Why the last `is_seen` saw nothing."""
+        if self.is_number:
+            return "no change there has an effect"
+        return "the output element is NaN for all operands that were drawn"
 
     def unseen_read(
         self, array: Array, output: int, exact: IndexingMap
@@ -138,6 +147,7 @@ class Influence:
         Args:
             inside: values of the range variables of the map, for which mask values are chosen.
         """
+        self.is_number = False
         with self.restore_after():
             for candidates in self._fillings(array, at, j):
                 place = self._place(exact, at, j, inside)
@@ -178,6 +188,7 @@ class Influence:
         * as they are;
         * random, with extremes at index `j`;
         * random;
+        * random, with square matrices whose diagonals dominate: they have decompositions;
         * constant but for the element at `at`: a comparison selects it, or the changed element;
         * random, with the index `at` in the rows of integer operands: indices must select it;
         * random, with small integers, or parts of the index, in their elements;
@@ -196,6 +207,9 @@ class Influence:
         for _ in range(RANDOM_FILLS):
             self.draw_all()
             yield 3
+        if any(map(_is_square, self.arrays)):
+            self.draw_definite()
+            yield None
         yield from self._lone_fillings(at)
         yield from self._indexed_fillings(at)
         for _ in range(BORDER_FILLS if self.borders else 0):
@@ -266,6 +280,13 @@ class Influence:
                 with np.errstate(all="ignore"):
                     each *= each.dtype.type(scale)
 
+    def draw_definite(self) -> None:
+        """Fill all operands at random, and add its size to the diagonal of each square matrix."""
+        self.draw_all()
+        for each in filter(_is_square, self.arrays):
+            diagonal = np.arange(each.shape[-1])
+            each[..., diagonal, diagonal] += each.dtype.type(each.shape[-1])
+
     def draw_constants(self) -> None:
         """Fill each operand with one value, so that comparisons of operands agree everywhere."""
         for each in self.arrays:
@@ -301,6 +322,7 @@ class Influence:
         before = self._element(output, at)
         if before is None:
             return False
+        self.is_number = self.is_number or bool(before == before)
         old = array[j].copy()
         for value in islice(self._candidates(array, at), count):
             array[j] = value
@@ -360,6 +382,12 @@ def _rows(array: Array, at: ElementIndex) -> list[Array]:
         for row in islice(permutations((0, *at), width), INDEX_FILLS)
     ]
     return [row if array.shape else row[0] for row in rows]
+
+
+def _is_square(array: Array) -> bool:
+    """Return True for matrices, or a batch of them, with as many rows as columns."""
+    is_matrix = array.ndim > 1 and array.shape[-1] == array.shape[-2]
+    return is_matrix and array.dtype.kind in "fcV" and not is_integer(array)
 
 
 def _extremes(array: Array) -> Iterator[Array]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -32,26 +32,33 @@ MAX_PERTURBATION_RATIO: Final = 8
 these perturbations."""
 
 
-def against_xla(module: Module, seed: int, max_elements: int) -> Report:
+Execute: TypeAlias = Callable[[Module, Sequence[Array]], Sequence[Array]]
+"""Executes a module by XLA:CPU; raises `RuntimeError` if XLA rejects it."""
+
+
+def against_xla(module: Module, seed: int, max_elements: int, execute: Execute = xla.run) -> Report:
     """Compare the entry computation with XLA on CPU: through kernels and through loop nests.
 
     Args:
         module: the module.
         seed: seed of the random inputs.
         max_elements: skip the module if an array of the entry has more elements.
+        execute: executes the module; XLA may end the process in which it is called.
     """
-    findings = tuple(_against_xla(module, seed, max_elements))
+    findings = tuple(_against_xla(module, seed, max_elements, execute))
     return Report(module.entry.root, findings)
 
 
-def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Finding]:
+def _against_xla(
+    module: Module, seed: int, max_elements: int, execute: Execute
+) -> Iterator[Finding]:
     if obstacle := _obstacle(module, max_elements):
         yield _skipped_finding(obstacle)
         return
     try:
         inputs = random_inputs(module.entry, seed)
         ours = run(module, inputs, seed=seed, max_operations=MAX_OPERATIONS)
-        theirs = xla.run(module, inputs)
+        theirs = execute(module, inputs)
     except (HloError, MemoryError, RuntimeError) as error:
         yield _skipped_finding(getattr(error, "message", str(error).partition("\n")[0]))
         return

@@ -1,20 +1,29 @@
 """Sort comparators of the form ``f(x) < f(y)``: sorting by the key ``f``.
 
-Keys are computed once per element.  Any other comparator is called for pairs of elements.
+XLA makes a sort stable by a second array: where neither ``f(x) < f(y)`` nor ``f(y) < f(x)``, its
+elements are compared.  Keys are computed once per element.  Any other comparator is called for
+pairs of elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from hlo.modules.effects import value_attributes
 from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from indexing.execution.values import Array
 from indexing.ops.elementwise import Compare
 from indexing.ops.numerics import is_integer, total_order
+
+ValueOf: TypeAlias = "Callable[[Instruction, dict[int, Array]], Array]"
+
+INTEGERS: Final = ("integral", "unsigned", "pred")
+"""The kinds of element types whose numbers are all ordered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +35,24 @@ class SortKey:
         is_descending: the largest key is first.
         is_total: floating-point keys follow the total order, with NaN and signed zeros.
         of: computes the keys of the elements of that array.
+        ties: the key that decides among equal keys; None if the sort keeps their order.
     """
 
     operand: int
     is_descending: bool
     is_total: bool
     of: Callable[[Array], Array]
+    ties: SortKey | None = None
 
     def order(self, arrays: tuple[Array, ...], axis: int) -> Array:
         """Return the permutation of a stable sort along a dimension, as `numpy.argsort`."""
+        keys = self._ascending(arrays)
+        if self.ties is None:
+            return np.argsort(keys, axis, kind="stable")
+        return np.lexsort((self.ties._ascending(arrays), keys), axis)
+
+    def _ascending(self, arrays: tuple[Array, ...]) -> Array:
+        """Return keys of which the smallest is first."""
         keys = self.of(arrays[self.operand])
         if keys.dtype.kind == "b":
             keys = keys.astype(np.int8)
@@ -46,12 +64,10 @@ class SortKey:
             keys = keys.astype(np.float32)
         if self.is_descending:
             keys = -keys if keys.dtype.kind == "f" else ~keys
-        return np.argsort(keys, axis, kind="stable")
+        return keys
 
 
-def sort_key(
-    computation: Computation, value_of: Callable[[Instruction, dict[int, Array]], Array]
-) -> SortKey | None:
+def sort_key(computation: Computation, value_of: ValueOf) -> SortKey | None:
     """Return the key that a comparator compares, or None if it has another form.
 
     Args:
@@ -59,6 +75,13 @@ def sort_key(
         value_of: computes the value of an instruction from parameters by number.
     """
     root = computation.root
+    if root.opcode == "select":
+        return _key_with_ties(root, value_of)
+    return _key_of(root, value_of)
+
+
+def _key_of(root: Instruction, value_of: ValueOf) -> SortKey | None:
+    """Return the key that a comparison compares, or None if it has another form."""
     if not isinstance(root.op, Compare) or root.op.direction not in ("LT", "GT"):
         return None
     left, right = (_parameters(operand) for operand in root.operands)
@@ -74,6 +97,39 @@ def sort_key(
         is_total=root.op.type == "TOTALORDER",
         of=lambda array: value_of(side, {first: array}),
     )
+
+
+def _key_with_ties(root: Instruction, value_of: ValueOf) -> SortKey | None:
+    """Return the key of ``select(less == greater, less of ties, less)``.
+
+    NaN is neither less nor greater than a number: keys must be integers, or in the total order.
+
+    Source: XLA ``xla/service/stable_sort_expander.cc``.
+    """
+    is_tied, ties, less = root.operands
+    if not isinstance(is_tied.op, Compare) or is_tied.op.direction != "EQ":
+        return None
+    if less not in is_tied.operands:
+        return None
+    greater = is_tied.operands[0 if is_tied.operands[1] is less else 1]
+    key, reverse, second = [_key_of(each, value_of) for each in (less, greater, ties)]
+    if key is None or reverse is None or second is None:
+        return None
+    is_reverse = (
+        set(less.operands) == set(greater.operands)
+        and key.is_descending != reverse.is_descending
+        and key.is_total == reverse.is_total
+    )
+    orders_all = all(
+        each.is_total or _compares_integers(comparison)
+        for each, comparison in ((key, less), (second, ties))
+    )
+    return replace(key, ties=second) if is_reverse and orders_all else None
+
+
+def _compares_integers(comparison: Instruction) -> bool:
+    shape = comparison.operands[0].shape
+    return isinstance(shape, Shape) and ELEMENT_TYPES[shape.element_type].kind in INTEGERS
 
 
 def _parameters(instruction: Instruction) -> set[int]:

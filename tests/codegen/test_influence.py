@@ -181,3 +181,24 @@ ENTRY e {{ p = {kind}[3,2] parameter(0)  q = {kind}[2,1] parameter(1)  z = {kind
     assert report.status == "ok"
     assert not details(report)
     assert len(pairs) == (2 * 4 + 2 * 6 + 2 * 4) + (2 + 4 + 2) + 6  # two windows share a row
+
+
+CHOLESKY = "ENTRY e { p = f32[64,64] parameter(0)  ROOT r = f32[64,64] cholesky(p), lower=true }"
+POTRF = """ENTRY e { p = f32[64,64]{0,1} parameter(0)
+  ROOT r = (f32[64,64]{0,1}, s32[]) custom-call(p), custom_call_target="cusolver_potrf_ffi",
+    operand_layout_constraints={f32[64,64]{0,1}}, backend_config={lower = true} }"""
+
+
+@pytest.mark.parametrize("text", [CHOLESKY, POTRF])
+def test_matrices_that_have_decompositions_are_drawn(text: str) -> None:
+    report = validate_instruction(hlo.parse(text).entry.root, 0, 4096)
+    assert {f.status for f in report.findings if f.check == "poke"} == {"ok"}
+
+
+def test_a_read_of_an_element_that_is_always_nan_is_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("indexing.codegen.influence._is_square", lambda array: False)
+    report = validate_instruction(hlo.parse(CHOLESKY).entry.root, 0, 4096)
+    (skipped,) = [f for f in report.findings if f.status == "skipped" and f.check == "poke"]
+    assert "the output element is NaN for all operands that were drawn" in skipped.details[0]

@@ -192,8 +192,10 @@ class ValidationQuestion(WholeFiles):
         if self.with_xla and not self.selection.names:
             with reporter.reporting(module.filename):
                 from indexing.codegen.whole_modules import against_xla
+                from indexing.frontends.xla_execution import run_elsewhere
 
-                yield "module", against_xla(module, self.seed, self.max_elements * 16)
+                limit = self.max_elements * 16
+                yield "module", against_xla(module, self.seed, limit, run_elsewhere)
 
 
 def _print_json(
