@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, permutations
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from indexing.codegen.differences import ElementIndex
+from indexing.codegen.element_values import INDEX_FILLS, extremes, fill, is_square, rows_selecting
 from indexing.codegen.graph import Array
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values
@@ -30,9 +31,6 @@ MAX_DRAWS: Final = 8
 
 RANDOM_FILLS: Final = 3
 """Number of random fillings of all operands."""
-
-INDEX_FILLS: Final = 24
-"""Number of fillings of integer operands with parts of an index: of their rows, and elements."""
 
 CONSTANT_FILLS: Final = (0, 1, 2, -1)
 """Values that fill all operands."""
@@ -202,12 +200,12 @@ class Influence:
         for value in EXTREMES:
             self.draw_all()
             for each in alike:
-                _fill(each[place], value)
+                fill(each[place], value)
             yield None
         for _ in range(RANDOM_FILLS):
             self.draw_all()
             yield 3
-        if any(map(_is_square, self.arrays)):
+        if any(map(is_square, self.arrays)):
             self.draw_definite()
             yield None
         yield from self._lone_fillings(at)
@@ -220,7 +218,7 @@ class Influence:
     def _indexed_fillings(self, at: ElementIndex) -> Iterator[int | None]:
         """Fill integer operands with indices that may select the element at `at`."""
         integers = [each for each in self.arrays if is_integer(each)]
-        rows = {id(each): _rows(each, at) for each in integers}
+        rows = {id(each): rows_selecting(each, at) for each in integers}
         for k in range(max(map(len, rows.values()), default=0)):
             self.draw_all()
             for each in integers:
@@ -242,7 +240,7 @@ class Influence:
         """Fill the operands with one value, and each with a value of its own."""
         for value in CONSTANT_FILLS:
             for each in self.arrays:
-                _fill(each, value)
+                fill(each, value)
             yield None
         for _ in range(UNIFORM_FILLS):
             self.draw_constants()
@@ -267,9 +265,9 @@ class Influence:
                     each[each == 0] = 1
             for each in holders:
                 if each.size == size:
-                    less = not _fill(each, 2)
-                    _fill(each, others - less)
-                    _fill(each[place], lone - less)
+                    less = not fill(each, 2)
+                    fill(each, others - less)
+                    fill(each[place], lone - less)
             yield None
 
     def draw_all(self, scale: int = 1) -> None:
@@ -283,14 +281,14 @@ class Influence:
     def draw_definite(self) -> None:
         """Fill all operands at random, and add its size to the diagonal of each square matrix."""
         self.draw_all()
-        for each in filter(_is_square, self.arrays):
+        for each in filter(is_square, self.arrays):
             diagonal = np.arange(each.shape[-1])
             each[..., diagonal, diagonal] += each.dtype.type(each.shape[-1])
 
     def draw_constants(self) -> None:
         """Fill each operand with one value, so that comparisons of operands agree everywhere."""
         for each in self.arrays:
-            _fill(each, int(self.random.choice((*CONSTANT_FILLS, *EXTREMES))))
+            fill(each, int(self.random.choice((*CONSTANT_FILLS, *EXTREMES))))
 
     def draw_indices(self) -> None:
         """Fill integer operands with small indices, which are within most bounds."""
@@ -351,9 +349,9 @@ class Influence:
         self.draw(fresh)
         yield fresh
         for value in EXTREMES:
-            if _fill(fresh, value):
+            if fill(fresh, value):
                 yield fresh
-        yield from _extremes(array)
+        yield from extremes(array)
 
     def _candidates(self, array: Array, at: ElementIndex) -> Iterator[Array]:
         """Yield values to change an element to: random ones, then extremes."""
@@ -362,52 +360,6 @@ class Influence:
             self.draw(fresh)
             yield fresh
         for value in dict.fromkeys((0, 1, -1, 2, 100, -100, *at, *self.values)):
-            if _fill(fresh, value):
+            if fill(fresh, value):
                 yield fresh
-        yield from _extremes(array)
-
-
-def _rows(array: Array, at: ElementIndex) -> list[Array]:
-    """Return rows of an array of indices that select the element at `at`, in any order.
-
-    The start of a window that fills its dimension is 0.
-
-    >>> for row in _rows(np.zeros((4, 2), np.int32), (5, 7)):
-    ...     print(*row, end="  ")
-    0 5  0 7  5 0  5 7  7 0  7 5
-    """
-    width = array.shape[-1] if array.shape else 1
-    rows = [
-        np.array(row).astype(array.dtype)
-        for row in islice(permutations((0, *at), width), INDEX_FILLS)
-    ]
-    return [row if array.shape else row[0] for row in rows]
-
-
-def _is_square(array: Array) -> bool:
-    """Return True for matrices, or a batch of them, with as many rows as columns."""
-    is_matrix = array.ndim > 1 and array.shape[-1] == array.shape[-2]
-    return is_matrix and array.dtype.kind in "fcV" and not is_integer(array)
-
-
-def _extremes(array: Array) -> Iterator[Array]:
-    """Yield the largest integer, or else the infinities and a NaN, of the type of an array."""
-    if is_integer(array):
-        yield np.asarray(limits(array.dtype)[1]).astype(array.dtype)
-    elif array.dtype.kind in "fcV":
-        for value in (np.nan, np.inf, -np.inf):
-            with np.errstate(all="ignore"):
-                yield np.asarray(value).astype(array.dtype)
-
-
-def _fill(array: Array, value: float) -> bool:
-    """Set all elements of an array, unless its type lacks the value; return True if it is set."""
-    if array.dtype.kind == "b" and not 0 <= value <= 1:
-        return False
-    if is_integer(array):
-        least, largest = limits(array.dtype)
-        if not least <= value <= largest:
-            return False
-    with np.errstate(all="ignore"):
-        array[...] = np.asarray(value).astype(array.dtype)
-    return True
+        yield from extremes(array)

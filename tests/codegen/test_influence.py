@@ -198,7 +198,7 @@ def test_matrices_that_have_decompositions_are_drawn(text: str) -> None:
 def test_a_read_of_an_element_that_is_always_nan_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("indexing.codegen.influence._is_square", lambda array: False)
+    monkeypatch.setattr("indexing.codegen.influence.is_square", lambda array: False)
     report = validate_instruction(hlo.parse(CHOLESKY).entry.root, 0, 4096)
     (skipped,) = [f for f in report.findings if f.status == "skipped" and f.check == "poke"]
     assert "the output element is NaN for all operands that were drawn" in skipped.details[0]
