@@ -21,7 +21,7 @@ from indexing.codegen.findings import Finding
 from indexing.codegen.graph import Array
 from indexing.codegen.influence import Influence
 from indexing.codegen.observation import values_near_constants
-from indexing.codegen.validation_limits import array_shapes
+from indexing.codegen.validation_limits import array_shapes, element_operations
 from indexing.dataflow.masks import has_masks
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.arrays import array_leaves
@@ -35,6 +35,12 @@ MASK_FILLS: Final = 24
 
 MASK_POKES: Final = 32
 """Limit on the elements of the result whose reads are compared in a filling."""
+
+MASK_OPERATIONS: Final = 40_000_000
+"""Limit on the element operations of one execution for each of them, but for `FEWEST_POKES`."""
+
+FEWEST_POKES: Final = 4
+"""The number of elements whose reads are compared however long an execution takes."""
 
 
 def border_values(instruction: Instruction) -> tuple[int, ...]:
@@ -96,7 +102,8 @@ def _missing_read(
     if before is None:
         return None
     groups: dict[bytes, list[ElementIndex]] = {}
-    for at in _elements(before, trial.random):
+    count = max(FEWEST_POKES, MASK_OPERATIONS // max(1, element_operations(case.instruction)))
+    for at in _elements(before, min(count, MASK_POKES), trial.random):
         images = [case.images(m, at) for m in maps]
         if None not in images:
             read = np.zeros(array.shape, np.bool_)
@@ -129,12 +136,12 @@ def _changes(
     return _find_change(trial, array, number, before, alone, [place]) is not None
 
 
-def _elements(array: Array, random: np.random.Generator) -> Iterator[ElementIndex]:
-    """Yield all elements of a small array, else random ones."""
-    if array.size <= MASK_POKES:
+def _elements(array: Array, count: int, random: np.random.Generator) -> Iterator[ElementIndex]:
+    """Yield all elements of an array of at most `count`, else so many random ones."""
+    if array.size <= count:
         yield from product(*map(range, array.shape))
         return
-    for _ in range(MASK_POKES):
+    for _ in range(count):
         yield tuple([int(random.integers(n)) for n in array.shape])
 
 

@@ -71,7 +71,7 @@ def why_not_executed(instruction: Instruction, max_elements: int) -> str:
             check_work(called, MAX_EXECUTED)
     except HloError as error:
         return error.message
-    operations = _operations(instruction)
+    operations = element_operations(instruction)
     if operations > MAX_OPERATIONS:
         return f"it takes {operations} element operations, more than {MAX_OPERATIONS}"
     return ""
@@ -87,13 +87,13 @@ def why_not_poked(instruction: Instruction, elements: int, arrays: int) -> str:
     """
     if elements > MAX_POKED:
         return f"operands and results have {elements} elements, more than {MAX_POKED}"
-    operations = _operations(instruction) * POKES * arrays
+    operations = element_operations(instruction) * POKES * arrays
     if operations > MAX_OPERATIONS:
         return f"perturbations take {operations} element operations, more than {MAX_OPERATIONS}"
     return ""
 
 
-def _operations(instruction: Instruction) -> int:
+def element_operations(instruction: Instruction) -> int:
     """Return the element operations of one execution at least."""
     if isinstance(instruction.op, InlineOp):
         return sum(map(inline_operations, instruction.called_computations))
