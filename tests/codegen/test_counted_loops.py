@@ -481,7 +481,7 @@ def test_loops_leave_their_operands_unchanged(of: str, start: int) -> None:
 @pytest.mark.skipif(not xla.is_available(), reason="needs XLA")
 def test_the_loops_of_a_scan_compute_what_xla_computes() -> None:
     for module in (hlo.load(DATA / "xla_cpu_scan.hlo"), hlo.parse(SCAN)):
-        report = against_xla(module, 0, 10_000)
+        report = against_xla(module, 0, 10_000, xla.run)
         checks = {(each.check, each.status) for each in report.findings}
         assert checks == {("kernels = xla", "ok"), ("maps = xla", "ok")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -285,14 +285,13 @@ def test_ill_conditioned_results_are_distinguished_from_others() -> None:
 def test_an_ill_conditioned_result_does_not_hide_an_error_in_another(
     output: int, index: int, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+    def other(module: hlo.Module, inputs: Sequence[Array]) -> list[Array]:
         results = list(execute(module, inputs))
         results[output][index] += np.float32(0.5)
         return results
 
     monkeypatch.setattr(xla, "is_available", lambda: True)
-    monkeypatch.setattr(xla, "run", other)
-    report = against_xla(hlo.parse(CHAOS), 0, 100)
+    report = against_xla(hlo.parse(CHAOS), 0, 100, other)
     failures = {(f.status, f.details) for f in report.findings if f.status != "ok"}
     assert {kind for kind, _ in failures} == {status}
     text = str(failures)
@@ -317,25 +316,23 @@ def test_nan_and_infinities_must_match(
     text = f"""ENTRY e {{ p = f32[3] parameter(0) c = f32[3] constant({{0, {here}, 0}})
       ROOT r = f32[3] add(p, c) }}"""
 
-    def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+    def other(module: hlo.Module, inputs: Sequence[Array]) -> list[Array]:
         return [inputs[0] + f32([0, there, 0])]
 
     monkeypatch.setattr(xla, "is_available", lambda: True)
-    monkeypatch.setattr(xla, "run", other)
-    assert against_xla(hlo.parse(text), 0, 100).status == status
+    assert against_xla(hlo.parse(text), 0, 100, other).status == status
 
 
 def test_programs_for_a_mesh_are_not_passed_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA would abort the process."""
 
-    def never(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+    def never(module: hlo.Module, inputs: Sequence[Array]) -> list[Array]:
         raise AssertionError("XLA is called")
 
     text = """ENTRY e { p = f32[3] parameter(0)
       ROOT r = f32[3] custom-call(p), custom_call_target="xla.sdy.FuncResultSharding" }"""
     monkeypatch.setattr(xla, "is_available", lambda: True)
-    monkeypatch.setattr(xla, "run", never)
-    (finding,) = against_xla(hlo.parse(text), 0, 100).findings
+    (finding,) = against_xla(hlo.parse(text), 0, 100, never).findings
     assert finding.status == "skipped"
     assert finding.details == ("`r` needs a device mesh: xla.sdy.FuncResultSharding",)
 
