@@ -112,6 +112,15 @@ def _geqrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
     return factors, scales
 
 
+@target("Qr", "cusolver_geqrf_ffi")
+def _geqrf_of_any_type(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Value:
+    """Return what the routine of LAPACK returns; these calls have no type in their name."""
+    letter = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[operands[0].dtype.str[1:]]
+    return _batch_routine(_geqrf, letter)(machine, instruction, operands)
+
+
 @routine("orgqr", "s", "d")
 def _orgqr(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
     return (find("orgqr")(arrays[0], arrays[1])[0],)

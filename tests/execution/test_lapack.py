@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hlo
+from hlo.shapes.shape import dtype
 from indexing.execution import run
 from tests.execution.arrays import f32
 
@@ -145,3 +147,19 @@ def test_a_top_k_custom_call_takes_k_from_the_result_shape() -> None:
       ROOT r = (f32[2,2], s32[2,2]) custom-call(p), custom_call_target="TopK" }"""
     values, indices = run(hlo.parse(text), [f32([[1, 3, 3, 2], [-1, -4, -2, -3]])])
     assert (values.tolist(), indices.tolist()) == ([[3, 3], [-1, -2]], [[1, 2], [0, 2]])
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "c64", "c128"])
+@pytest.mark.parametrize("target", ["Qr", "cusolver_geqrf_ffi"])
+def test_calls_of_other_devices_without_a_type_are_geqrf(target: str, kind: str) -> None:
+    text = f"""ENTRY e {{ p = {kind}[4,3] parameter(0)
+      ROOT r = ({kind}[4,3], {kind}[3]) custom-call(p), custom_call_target="{target}",
+        operand_layout_constraints={{{kind}[4,3]{{0,1}}}} }}"""
+    module = hlo.parse(text)
+    whole = matrices(4, 3) + 1j * matrices(3, 4).T
+    a = (whole if kind[0] == "c" else whole.real).astype(dtype(kind))
+    factors, scales = run(module, [a])
+    expected = scipy.linalg.lapack.get_lapack_funcs("geqrf", [a])(a)[:2]
+    assert factors.dtype == a.dtype
+    assert factors.tobytes() == np.ascontiguousarray(expected[0]).tobytes()
+    assert (scales == expected[1]).all()
