@@ -17,6 +17,8 @@ _SEPARATE = (
 _NAMELESS = token(r"[,)]")
 _ELIDED = token(r"\.\.\.")
 _HEADER = token(r"HloModule\b")
+_HEADER_OF_LINE = re.compile(rf"^([^\n\w]{{0,40}})HloModule {NAME}(?:,|[ \t]*$)", re.MULTILINE)
+"""The header of a module, with the signs before it."""
 _ENTRY = re.compile(r"^[ \t]*ENTRY\b", re.MULTILINE)
 _COMPUTATION = token(rf"(?:ENTRY\b|%?{NAME}\s*(?:\([^\n]*)?\{{)")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
@@ -212,8 +214,19 @@ def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
         )
     if position == skip(source.text, 0):
         wanted = "`HloModule NAME`, a computation such as ENTRY main { ... }, or an instruction"
-        return syntax_error(wanted, source, position)
+        return syntax_error(wanted, source, position, _before_module(source.text))
     return no_shape("a shape such as f32[2,3]", source, position)
+
+
+def _before_module(text: str) -> str:
+    """Return the repair of a text that has something else before its module; empty if unknown."""
+    header = _HEADER_OF_LINE.search(text)
+    if header is None:
+        return ""
+    if header[1]:
+        return f"`HloModule` is preceded by `{header[1].strip()}`: remove this from each line"
+    line = text.count("\n", 0, header.start()) + 1
+    return f"the module starts at line {line}: remove the lines before it"
 
 
 def no_operand(source: Source, position: int, is_read: bool) -> HloError:
@@ -243,6 +256,7 @@ def no_instructions(source: Source, position: int) -> HloError:
 
 
 def no_text(source: Source) -> HloError:
-    """Return the error for a text of only white space and comments."""
-    message = "expected HLO text, found only white space and comments"
+    """Return the error for an empty text, or one of only white space and comments."""
+    found = "only white space and comments" if source.text else "an empty text"
+    message = f"expected HLO text, found {found}"
     return HloError(message, source.span(len(source.text)), label="ends here")

@@ -35,7 +35,8 @@ def proto_text(data: bytes, filename: str) -> str:
     except Exception as error:  # the bindings' type for an XLA status is not specified
         reason = str(error).partition("\n")[0]
         message = f"the file is not a serialized HLO module: {reason}"
-        raise HloError(message, place, "encoding") from None
+        hint = "the file may be cut off: compare its size with the original"
+        raise HloError(message, place, "encoding", help=hint) from None
 
 
 def module_text(module: Any) -> str:

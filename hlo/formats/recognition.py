@@ -57,11 +57,13 @@ class BinaryFormat(NamedTuple):
         name: the predicate of the file.
         starts: the first bytes, one of them.
         repair: the help of the error.
+        offset: the number of bytes before them.
     """
 
     name: str
     starts: tuple[bytes, ...]
     repair: str
+    offset: int = 0
 
 
 STABLEHLO: Final = TextFormat(
@@ -103,6 +105,12 @@ TEXT_FORMATS: Final = (
         r"|\([\w\s,]*\)(?:\[[\w\s,]*\])?(?:\{[\w\s,]*\})?(?=\s*->\s*\()",
         "hlo-indexing simplify and indexing.parse_map read maps",
     ),
+    TextFormat(
+        "a string literal of Python",
+        r"b?(?:'|\")",
+        "write the string itself, without repr",
+        after=r"\s*(?:HloModule|ENTRY)\b",
+    ),
     TextFormat("JSON", r"[\[{]", "pass the HLO text itself", after=r"\s*[{\"]"),
 )
 """Formats of text, in order: the first that matches is that of the text."""
@@ -110,6 +118,7 @@ TEXT_FORMATS: Final = (
 BINARY_FORMATS: Final = (
     BinaryFormat("an object file", (b"\x7fELF",), "pass the HLO module of the same dump"),
     BinaryFormat("a ZIP archive", (b"PK\x03\x04",), "pass a file of the archive"),
+    BinaryFormat("a tar archive", (b"ustar",), "pass a file of the archive", offset=257),
     BinaryFormat("an image", (b"\x89PNG", b"\xff\xd8\xff", b"GIF8"), "pass the HLO module itself"),
     BinaryFormat("a PDF document", (b"%PDF-",), "pass the HLO module itself"),
     BinaryFormat("an array of NumPy", (b"\x93NUMPY",), "`run --inputs` reads arrays"),
@@ -135,5 +144,5 @@ def binary_format(data: bytes | bytearray) -> BinaryFormat | None:
     >>> binary_format(b"PK\\x03\\x04").name
     'a ZIP archive'
     """
-    start = bytes(data[:8])
-    return next((each for each in BINARY_FORMATS if start.startswith(each.starts)), None)
+    start = bytes(data[:512])
+    return next((f for f in BINARY_FORMATS if start.startswith(f.starts, f.offset)), None)

@@ -20,7 +20,7 @@ PARAMETER = "  p = f32[2] parameter(0)"
 # fmt: off
 BAD = [
     # text                                                          line column code       message
-    ("",                                                            1, 1,   "syntax",    "expected HLO text, found only white space and comments"),
+    ("",                                                            1, 1,   "syntax",    "expected HLO text, found an empty text"),
     (" \n// only a comment\n",                                      3, 1,   "syntax",    "expected HLO text, found only white space and comments"),
     ("import sys\n",                                                1, 1,   "syntax",    "expected `HloModule NAME`, a computation such as ENTRY main { ... }, or an instruction, found `import`"),
     ("HloModule m\n",                                               2, 1,   "syntax",    "expected a computation such as ENTRY main { ... }, found the end of the text"),

@@ -65,7 +65,7 @@ INVALID = [
     ("m.hlo",   "größe \x00".encode(),             1, 7,        "the file is not text: NUL at byte 8"),
     ("m.gz",    gzip.compress(UTF8, mtime=0)[:-9],          1, 1,        "corrupt compressed file: Compressed file ended before the end-of-stream marker was reached"),
     ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "corrupt compressed file: Compressed file ended before the end-of-stream marker was reached"),
-    ("m.hlo",   b"",                               1, 1,        "expected HLO text, found only white space and comments"),
+    ("m.hlo",   b"",                               1, 1,        "expected HLO text, found an empty text"),
 ]
 # fmt: on
 

@@ -1,5 +1,7 @@
 """Modules as people paste them: out of XLA's log, below comments."""
 
+# ruff: noqa: E501 - a row of a table is a line
+
 from __future__ import annotations
 
 import pytest
@@ -45,3 +47,23 @@ def test_an_error_in_a_log_has_its_place_in_the_log() -> None:
 def test_a_log_without_a_module_is_named() -> None:
     with pytest.raises(hlo.HloError, match="the text is a log, not HLO"):
         hlo.parse(f"{PREFIXES[0]}compiled in 3 s\n")
+
+
+# fmt: off
+NEAR_MODULES = [
+    # text                                                       help
+    (f"step 3\nloss 0.1\n{MODULE}",                              "the module starts at line 3: remove the lines before it"),
+    (f"```\n{MODULE}```\n",                                      "the module starts at line 2: remove the lines before it"),
+    ("".join(f"> {line}\n" for line in MODULE.splitlines()),     "`HloModule` is preceded by `>`: remove this from each line"),
+    ("".join(f" | {line}\n" for line in MODULE.splitlines()),    "`HloModule` is preceded by `|`: remove this from each line"),
+    ("step 3\nthe HloModule was compiled\n",                     ""),
+    ("step 3\nHloModule m is compiled\n",                        ""),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "repair"), NEAR_MODULES)
+def test_an_error_before_a_module_names_its_place(text: str, repair: str) -> None:
+    with pytest.raises(hlo.HloError, match="expected `HloModule NAME`") as caught:
+        hlo.parse(text)
+    assert caught.value.help == repair

@@ -53,11 +53,13 @@ TEXTS: list[tuple[str, int, str, str]] = [
     ("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 1]",         1,    "(d0)[s0]",       "an indexing map"),
     ("affine_map<(d0) -> (d0)>",                            1,    "affine_map",     "an indexing map"),
     ("KNOWN EMPTY",                                         1,    "KNOWN EMPTY",    "an indexing map"),
+    ("b'HloModule m\\nENTRY e {",                           1,    "b'",             "a string literal of Python"),
     ('{"file": "m.hlo", "computation": "e"}',               1,    "{",              "JSON"),
 ]
 BYTES = [
     ((FOLDER / "f.zip").read_bytes(),       "a ZIP archive",        "pass a file of the archive"),
     ((FOLDER / "f.o").read_bytes(),         "an object file",       "pass the HLO module of the same dump"),
+    (b"m.hlo".ljust(257, b"\0") + b"ustar  \0", "a tar archive",     "pass a file of the archive"),
     (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",        "an image",             "pass the HLO module itself"),
     (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",         "a PDF document",       "pass the HLO module itself"),
     (b"\x93NUMPY\x01\0v\0",                  "an array of NumPy",    "`run --inputs` reads arrays"),
