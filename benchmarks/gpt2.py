@@ -10,6 +10,7 @@ the optimiser: Kingma and Ba, "Adam", 2015.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -97,10 +98,13 @@ def shapes() -> Weights:
 
 def main(arguments: list[str]) -> None:
     """Write the compiled module to the file that is named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpt2", description=__doc__)
+    parser.add_argument("file", type=Path)
+    file = parser.parse_args(arguments).file
     weights = shapes()
     ids = jax.ShapeDtypeStruct(BATCH, jnp.int32)
     compiled = jax.jit(step).lower(weights, weights, weights, ids).compile()
-    Path(arguments[0]).write_text(compiled.as_text())
+    file.write_text(compiled.as_text())
 
 
 if __name__ == "__main__":
