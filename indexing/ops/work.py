@@ -54,7 +54,10 @@ def loop_work_of(instruction: Instruction) -> Work | Unknown:
     >>> work_of(root).flops, loop_work_of(root).flops  # one sum of four elements, and four of them
     (3, 12)
     """
-    return _work(instruction, _computation_loop_work, in_loop=True)
+    known = instruction.computation.memoised(loop_work_of, dict[Instruction, Work | Unknown])
+    if instruction not in known:  # its fusion, its recompute factor and its callers need it
+        known[instruction] = _work(instruction, _computation_loop_work, in_loop=True)
+    return known[instruction]
 
 
 def _work(
