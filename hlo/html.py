@@ -42,6 +42,7 @@ _UNDECIDED_PAGES: Final = (
     'html:not([data-theme="light"]) body:not([data-jp-theme-light="true"]):not(.vscode-light) '
     ".hlo-repr"
 )
+_TABLES: Final = ".hlo-repr.hlo-repr.hlo-repr"  # more specific than rules of notebooks for tables
 STYLE: Final = (
     f"<style>.hlo-repr{{{_LIGHT};font-family:monospace;text-align:left;overflow-x:auto}}"
     f"@media (prefers-color-scheme:dark){{{_UNDECIDED_PAGES}{{{_DARK}}}}}"
@@ -51,11 +52,11 @@ STYLE: Final = (
     ".hlo-repr .mute{color:var(--hlo-mute)}.hlo-repr .good{color:var(--hlo-good)}"
     ".hlo-repr .warn{color:var(--hlo-warn)}.hlo-repr .bad{color:var(--hlo-bad)}"
     ".hlo-repr table{border-collapse:collapse;margin:.25em 0 .5em 1.5em}"
-    ".hlo-repr th,.hlo-repr td{white-space:pre;text-align:left;vertical-align:top;"
+    f"{_TABLES} th,{_TABLES} td{{white-space:pre;text-align:left;vertical-align:top;"
     "padding:.1em .6em;font-family:monospace}"
     ".hlo-repr th{border-bottom:1px solid rgba(128,128,128,.5)}"
-    ".hlo-repr td.wrapped{white-space:pre-wrap;min-width:24em}"
-    ".hlo-repr th.right,.hlo-repr td.right{text-align:right}</style>"
+    f"{_TABLES} td.wrapped{{white-space:pre-wrap;min-width:24em}}"
+    f"{_TABLES} th.right,{_TABLES} td.right{{text-align:right}}</style>"
 )
 """The style of `.hlo-repr`, which each value has: a notebook may show one of them only."""
 

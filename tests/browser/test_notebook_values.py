@@ -98,3 +98,25 @@ def test_panels_open_by_a_click(open_page: Open) -> None:
     assert inner.nth(1).locator("pre").is_visible()
     page.locator("details").first.locator("summary").first.click()
     assert not inner.first.is_visible()
+
+
+JUPYTERLAB = """<style>:not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon td,
+:not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon th,
+:not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon tr { text-align: right; white-space: normal }
+</style>"""
+"""Source: JupyterLab 4, ``packages/rendermime/style/base.css``."""
+
+
+def test_rules_of_jupyterlab_do_not_align_texts_at_the_right(open_page: Open) -> None:
+    html = "".join(VALUES[name]._repr_html_() for name in ("answer", "traffic"))
+    page = open_page(
+        f"<html data-ready><head>{JUPYTERLAB}</head><body>"
+        f"<div class='jp-RenderedHTMLCommon jp-RenderedHTML'>{html}</div></body></html>"
+    )
+    cells = page.evaluate(
+        "() => [...document.querySelectorAll('td')].map(c => [c.className,"
+        " getComputedStyle(c).textAlign, getComputedStyle(c).whiteSpace])"
+    )
+    expected = {"right": ("right", "pre"), "wrapped": ("left", "pre-wrap"), "": ("left", "pre")}
+    assert {name for name, *_ in cells} == expected.keys()
+    assert [cell for cell in cells if tuple(cell[1:]) != expected[cell[0]]] == []
