@@ -3,8 +3,8 @@
 The colours are those of light pages, and of dark ones where JupyterLab, VS Code, Sphinx or the
 browser is dark.
 
->>> preformatted_html("%p < %q")
-'<pre style="white-space: pre; overflow-x: auto; text-align: left">%p &lt; %q</pre>'
+>>> print(preformatted_html("%p < %q"))  # doctest: +ELLIPSIS
+<pre style="font-family: monospace; white-space: pre; ...">%p &lt; %q</pre>
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def preformatted_html(text: str, max_lines: int = MAX_LINES) -> str:
     if hidden > 0:
         noun = "line" if hidden == 1 else "lines"
         lines = [*lines[:max_lines], f"… {hidden} more {noun}: print shows all"]
-    style = "white-space: pre; overflow-x: auto; text-align: left"
+    style = "font-family: monospace; white-space: pre; overflow-x: auto; text-align: left"
     return f'<pre style="{style}">{escape(chr(10).join(lines))}</pre>'
 
 

@@ -11,8 +11,11 @@ import hlo
 import indexing
 from hlo.html import MAX_LINES
 from indexing import cli
+from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
 from indexing.ops.samples import instruction_of
 from indexing.views.display import html_of
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 TEXT = """\
 ENTRY e {
@@ -58,6 +61,35 @@ def test_forward_answers_have_a_table_for_each_output() -> None:
     html = html_of(indexing.input_to_output(PAIR, input_id=1))
     assert html.count("<table>") == 2
     assert "nothing is read" in html.partition("output 1")[0]
+
+
+def test_the_reasons_of_may_maps_are_below_the_table() -> None:
+    update = hlo.load(EXAMPLES / "dynamic_slice_update.opt.hlo").entry[
+        "select_dynamic-update-slice_fusion"
+    ]
+    html = indexing.output_to_input(update)._repr_html_()
+    assert html.count("may because dynamic-update-slice `dynamic_update_slice.0`: ") == 1
+    assert html.index("</table>") < html.index("may because")
+    assert "may because" not in indexing.output_to_input(update, exact=True)._repr_html_()
+
+
+def test_the_outcome_of_a_kernel_is_first_and_coloured() -> None:
+    for verdict, word, kind in (
+        (KernelProved(premises=("sums are reordered",)), "proved", "good"),
+        (KernelDiffers("read out of bounds"), "differs", "bad"),
+        (KernelUndecided("no rule"), "undecided", "warn"),
+    ):
+        html = verdict._repr_html_()
+        assert f'<div><span class="{kind}">{word}</span>: <b>' in html
+
+
+def test_the_best_tilings_with_loops_are_a_table() -> None:
+    dot = hlo.parse("""ENTRY e { a = bf16[64,64] parameter(0)  b = bf16[64,64] parameter(1)
+        ROOT c = bf16[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }""")
+    best = indexing.best_tilings(dot.entry.root, device="H100", loops=True, top=2)
+    html = best._repr_html_()
+    assert "<th>sizes</th><th>steps</th>" in html
+    assert html.count("<tr>") == 3
 
 
 def test_unknown_reasons_are_text() -> None:

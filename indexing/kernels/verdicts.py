@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from indexing.maps.displayed import Displayed
 from simplifier.unknown import Unknown
 
 KernelLevel: TypeAlias = Literal["values", "reads"]
 
 
 @dataclass(frozen=True, slots=True)
-class KernelProved:
+class KernelProved(Displayed):
     """Every output element is written as the instruction defines it, and no access is at fault.
 
     Attributes:
@@ -31,7 +32,7 @@ class KernelProved:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelDiffers:
+class KernelDiffers(Displayed):
     """A point of the kernel at which it is at fault.
 
     Attributes:
@@ -63,7 +64,7 @@ class KernelDiffers:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelUndecided(Unknown):
+class KernelUndecided(Unknown, Displayed):
     """No proof and no fault; `reason` says why.
 
     Attributes:

@@ -16,6 +16,7 @@ from indexing.dataflow.queries import Groups
 from indexing.equivalence.correspondence import Correspondence
 from indexing.equivalence.verdicts import Differs, Proved, Undecided
 from indexing.kernels.kernel import Kernel
+from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.maps.properties import Verdict
@@ -26,16 +27,19 @@ from indexing.pallas.report import CallReport, PallasReport
 from indexing.sharding.planning.plan import Plan
 from indexing.sharding.planning.search import BestShardings
 from indexing.tiling.collapsing import Collapse, CollapsedArray
+from indexing.tiling.loops.loop_search import BestLoopTilings
 from indexing.tiling.search.candidates import BestTilings
 from indexing.tiling.search.xla_ranks import RankComparison
 from indexing.tiling.sets.tiling import Tiling
 from indexing.views.access_tables import accesses_table
 from indexing.views.answer_tables import tables_of
 from indexing.views.kernel_tables import kernel_table
+from indexing.views.loop_tables import best_loop_tilings_table
 from indexing.views.map_tables import (
     MapTable,
     map_line,
     path_text,
+    reason_text,
     row_text,
     runtime_text,
     shape_text,
@@ -63,6 +67,8 @@ def html_of(value: object) -> str:
         return table(value).html()
     if isinstance(value, Proved | Differs | Undecided | Verdict):
         return _verdict_html(value)
+    if isinstance(value, KernelProved | KernelDiffers | KernelUndecided):
+        return _kernel_verdict_html(value)
     match value:
         case Answer():
             return "".join(map(_answer_table, tables_of(value)))
@@ -105,6 +111,7 @@ _TABLES: Final[dict[type, Callable[[Any], Table]]] = {
     Collapse: _collapsed_table,
     Tiling: tiling_table,
     BestTilings: best_tilings_table,
+    BestLoopTilings: best_loop_tilings_table,
     RankComparison: comparison_table,
     Plan: plan_table,
     BestShardings: shardings_table,
@@ -128,6 +135,11 @@ def _verdict_html(verdict: Proved | Differs | Undecided | Verdict) -> str:
     return styled_html(panel_html(first.removeprefix(f"{word}: "), body, grade=word))
 
 
+def _kernel_verdict_html(verdict: KernelProved | KernelDiffers | KernelUndecided) -> str:
+    word, _, rest = str(verdict).partition(" ")
+    return styled_html(panel_html(rest, grade=word.rstrip(":")))
+
+
 def _answer_table(table: MapTable) -> str:
     output = f", output {table.output}" if table.outputs > 1 else ""
     title = f"{table.instruction} = {shape_text(table.shape)} {table.opcode}, {table.direction}"
@@ -138,7 +150,9 @@ def _answer_table(table: MapTable) -> str:
         operand = f"{row.name}{path_text(row.path)}"
         grade = "exact" if grade == "nothing" else grade
         rows.append((grade, str(row.operand), operand, shape_text(row.shape), text))
-    return Table(title + output, ("grade", "", "operand", "shape", "map"), rows, wrapped=[4]).html()
+    notes = list(dict.fromkeys([reason_text(why) for row in table.rows for why in row.reasons]))
+    columns = ("grade", "", "operand", "shape", "map")
+    return Table(title + output, columns, rows, notes, wrapped=[4]).html()
 
 
 def _map_text(m: IndexingMap) -> str:
