@@ -42,7 +42,7 @@ DEMO := examples/attention.opt.hlo
 COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
-SOURCES := pyproject.toml README.md LICENSE $(shell find $(PACKAGES) docs/man docs/errors -type f -not -path '*/__pycache__/*')
+SOURCES := pyproject.toml README.md LICENSE $(shell find $(PACKAGES) docs/man docs/errors docs/glossary.md -type f -not -path '*/__pycache__/*')
 # The environment of the tests serves the demo as well.
 INSTALLED = $(firstword $(wildcard $(VENV)/.develops) $(VENV)/.runs)
 
@@ -98,7 +98,7 @@ figures: $(VENV)/.develops compiled
 
 # From copies: compiled modules hide their sources, wherever they lie beside them.
 COPY_SOURCES = rm -rf build/sources && mkdir -p build/sources/docs \
-	&& cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources && cp -R docs/man docs/errors build/sources/docs
+	&& cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources && cp -R docs/man docs/errors docs/glossary.md build/sources/docs
 PIP_WHEEL = $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps
 BUILD_WHEEL = $(COPY_SOURCES) && rm -rf dist \
 	&& HATCH_BUILD_HOOKS_ENABLE=1 $(PIP_WHEEL) --wheel-dir dist build/sources && touch build/.wheel

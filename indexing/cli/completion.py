@@ -68,10 +68,12 @@ def complete_opcodes(
 def complete_codes(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """Return the error codes that begin with `incomplete`."""
+    """Return the error codes and the terms of the glossary that begin with `incomplete`."""
     from indexing.cli.error_pages import codes
+    from indexing.cli.glossary_terms import terms
 
-    return complete_names(codes(), incomplete)
+    words = dict.fromkeys([*codes(), *(term.replace(" ", "-") for term in terms())])
+    return complete_names(words, incomplete)
 
 
 def complete_instructions(

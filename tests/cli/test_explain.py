@@ -1,4 +1,4 @@
-"""`hlo-indexing explain`: the pages of the error codes."""
+"""`hlo-indexing explain`: the pages of the error codes, and the terms of the glossary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from indexing import cli
 from indexing.cli.error_pages import codes
+from indexing.cli.glossary_terms import terms
 
 FAULTY = "ENTRY e { p = f32[2] parameter(0)  ROOT r = f32[3] reshape(p) }"
 
@@ -35,16 +36,39 @@ def test_every_page_is_printed(code: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_without_a_code_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = explain(capsys).splitlines()
+    *lines, gap, words = explain(capsys).splitlines()
+    assert gap == ""
+    assert words.removeprefix("terms: ").split(", ") == list(terms())
     assert [line.split()[0] for line in lines] == list(codes())
     assert all(line.endswith(".") for line in lines)
 
 
+@pytest.mark.parametrize("word", ["may", "access-edge", "access edge", "moved", "Exact"])
+def test_a_term_of_the_glossary_is_explained(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = explain(capsys, word)
+    assert text.startswith(f"{word.replace('-', ' ').lower()}: ")
+    assert "](" not in text
+    assert "<a" not in text
+
+
+def test_every_term_of_the_glossary_is_found() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
+    assert len(terms()) == page.count("<a id=")
+    assert min(len(text) for text in terms().values()) > 20
+
+
+def test_a_word_that_is_a_code_and_a_term_has_both(capsys: pytest.CaptureFixture[str]) -> None:
+    text = explain(capsys, "budget")
+    assert text.startswith("error[budget]\n")
+    assert text.splitlines()[-1].startswith("budget: a limit on ")
+
+
 def test_a_misspelt_code_has_a_similar_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["explain", "op-constrain"]) == 1
-    assert capsys.readouterr().err == (
-        "error[name]: unknown error code `op-constrain`\n  = help: did you mean `op-constraint`?\n"
-    )
+    assert capsys.readouterr().err.splitlines() == [
+        "error[name]: unknown error code or term `op-constrain`",
+        "  = help: did you mean `op-constraint`?",
+    ]
 
 
 def test_errors_on_a_terminal_name_the_command_once(tmp_path: Path) -> None:
