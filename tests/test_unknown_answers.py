@@ -66,7 +66,7 @@ REASONS = {
     "a Triton kernel computes pointers":               TRITON,
     "has a dimension of unknown size":                 UNSIZED,
     "has no published semantics":                      SHUFFLE,
-    "left out only with the option exact":             UPDATE,
+    "included; `exact` leaves them out":               UPDATE,
     "a start index is clamped to 0":                   WHOLE,
     "an update may replace the element":               SCATTER,
     "only the element that is reduced last is needed": SCATTER,
@@ -82,7 +82,7 @@ OF_LOOPS = {
 }
 """Rows whose reasons `tests/dataflow` tests, with loops and large programs."""
 OF_KERNELS = {
-    "a kernel is taken to use all elements of the blocks that it loads",
+    "a kernel is assumed to use all elements of the blocks that it loads",
     "the kernel is bytecode",
 }
 """Rows whose reasons `tests/kernels` tests, with kernels of Mosaic."""

@@ -102,7 +102,7 @@ class Convolution(BinaryOp):
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
     obstacle: ClassVar[str] = (
-        "elements of the kernel over padding are left out only with the option exact, "
+        "elements of the kernel over padding are included; `exact` leaves them out, "
         "where XLA:CPU omits their products"
     )
     map_options: ClassVar[tuple[str, ...]] = ("exact", "of_rule")

@@ -41,9 +41,7 @@ class Pad(BinaryOp):
 
     is_splittable: ClassVar[bool] = True
     counts_reads: ClassVar[bool] = True
-    obstacle: ClassVar[str] = (
-        "elements of operand 0 are left out of the padding only with the option exact"
-    )
+    obstacle: ClassVar[str] = "elements of operand 0 are included; `exact` leaves them out"
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")

@@ -108,7 +108,7 @@ ENTRY main {
 }
 """
 ANY_CODE = "no rule is registered for the target 'unknown'"
-REPLACED = "elements that the update replaces are left out only with the option exact"
+REPLACED = "elements that the update replaces are included; `exact` leaves them out"
 
 
 @pytest.fixture

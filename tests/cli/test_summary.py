@@ -59,7 +59,7 @@ ENTRY main {
 }
 """
 
-PADDING = "elements of operand 0 are left out of the padding only with the option exact"
+PADDING = "elements of operand 0 are included; `exact` leaves them out"
 Records = Callable[..., list[dict[str, Any]]]
 
 

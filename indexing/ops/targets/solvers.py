@@ -216,7 +216,7 @@ class Geqrf(KnownReads):
         is_logical: True if the matrices are the logical ones, in any layout.
     """
 
-    obstacle: ClassVar[str] = "what the reflector of the last row is depends on the routine"
+    obstacle: ClassVar[str] = "the reflector of the last row depends on the routine"
 
     is_logical: ClassVar[bool] = False
 

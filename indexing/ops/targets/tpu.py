@@ -55,7 +55,7 @@ class PartialReduce(KnownReads):
     Source: XLA ``xla/hlo/builder/lib/approx_topk.cc``.
     """
 
-    obstacle: ClassVar[str] = "which elements along the dimension are compared is not specified"
+    obstacle: ClassVar[str] = "the elements that are compared along the dimension are not specified"
     reduction_dim: int = configured(integer, default=-1)
 
     def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | None:
@@ -87,7 +87,7 @@ class MosaicKernel(KnownReads):
     Source: JAX ``jax/_src/tpu_custom_call.py``.
     """
 
-    obstacle: ClassVar[str] = "a kernel is taken to use all elements of the blocks that it loads"
+    obstacle: ClassVar[str] = "a kernel is assumed to use all elements of the blocks that it loads"
     body: str = configured(string, default="", name="custom_call_config.body")
 
     def maps(self, instruction: Instruction, output: Path, operand: int) -> Maps | Unknown:
