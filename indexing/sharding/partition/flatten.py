@@ -64,12 +64,32 @@ def flatten(computation: Computation) -> Module:
     }
     <BLANKLINE>
     """
+    return flatten_with_names(computation)[0]
+
+
+def flatten_with_names(computation: Computation) -> tuple[Module, dict[str, str]]:
+    """Return the module of `flatten`, and the names in it of the values of the computation.
+
+    The value of a call has the name of an instruction of its body, for example.
+
+    Raises:
+        HloError: as `flatten`.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''
+    ... twice { x = f32[3] parameter(0)  ROOT y = f32[3] add(x, x) }
+    ... ENTRY e { p = f32[3] parameter(0)  f = f32[3] fusion(p), kind=kLoop, calls=twice
+    ...   ROOT g = f32[3] fusion(f), kind=kLoop, calls=twice }''')
+    >>> flatten_with_names(module.entry)[1]
+    {'p': 'p', 'f': 'y', 'g': 'y.1'}
+    """
     module = computation.module
     inliner = _Inliner()
     texts = inliner.texts(computation)
     headers = {k: module.attributes[k] for k in _HEADERS if k in module.attributes}
     head = f"HloModule {module.name}{attributes_text(headers)}"
-    return parse("\n\n".join([head, *texts]) + "\n", module.filename)
+    flat = parse("\n\n".join([head, *texts]) + "\n", module.filename)
+    return flat, {each.name: name for each, name in inliner.names[computation].items()}
 
 
 @dataclass(slots=True)
@@ -117,12 +137,14 @@ class _Inliner:
 
     Attributes:
         flat: the text of each flattened computation.
+        names: the names of the values of each flattened computation.
         applied: the computations that remain as they are.
         count: the number of instructions made.
     """
 
     def __init__(self) -> None:
         self.flat: dict[Computation, str] = {}
+        self.names: dict[Computation, dict[Instruction, str]] = {}
         self.applied: dict[Computation, None] = {}
         self.count = 0
 
@@ -157,7 +179,7 @@ class _Inliner:
         self, computation: Computation, waiting: list[Computation]
     ) -> Recursive[str]:
         body = _FlatBody()
-        names = {}
+        names = self.names[computation] = {}
         for parameter in computation.parameters:
             line = _line(parameter, {})
             names[parameter] = body.add(parameter.name, line, (), is_kept=True)

@@ -75,6 +75,7 @@ def mesh_of_spec(mesh: MeshSpec) -> Mesh:
 def given_specs(
     module: Module,
     original: Computation,
+    names: Mapping[str, str],
     mesh: Mesh,
     specs: Mapping[str, ShardingSpec],
     out_specs: Sequence[ShardingSpec | None] | None,
@@ -86,6 +87,7 @@ def given_specs(
     Args:
         module: the flattened program.
         original: the computation of which it was made: errors name its places.
+        names: the names in the program of the values of this computation.
         mesh, specs, out_specs, replicated, manual_axes: the arguments of `shard`.
     Raises:
         UnknownName: no parameter or instruction has such a name.
@@ -95,7 +97,7 @@ def given_specs(
     """
     for name in manual_axes:
         _check_axis(mesh, name, "manual_axes")
-    reader = _SpecReader(module, original, mesh)
+    reader = _SpecReader(module, original, names, mesh)
     given = {}
     for key, spec in specs.items():
         leaf = reader.leaf(key)
@@ -112,12 +114,12 @@ def given_specs(
                 reader.check_stated(module.entry.root)
                 _check_not_manual(f"result {number}", sharding, manual_axes)
     closed = {}
-    for key, names in replicated.items():
-        for name in names:
+    for key, excluded in replicated.items():
+        for name in excluded:
             _check_axis(mesh, name, f"replicated[{key!r}]")
         leaf = reader.leaf(key)
         reader.check_stated(leaf[0])
-        closed[leaf] = tuple(map(Axis, names))
+        closed[leaf] = tuple(map(Axis, excluded))
     _check_closed(given, closed)
     return GivenSpecs(mesh, given, results, closed)
 
@@ -156,8 +158,10 @@ def _check_closed(
 class _SpecReader:
     """Reads specs of a program, and names the places of faults in the original program."""
 
-    def __init__(self, module: Module, original: Computation, mesh: Mesh) -> None:
-        self.module, self.original, self.mesh = module, original, mesh
+    def __init__(
+        self, module: Module, original: Computation, names: Mapping[str, str], mesh: Mesh
+    ) -> None:
+        self.module, self.original, self.names, self.mesh = module, original, names, mesh
 
     def _span(self, instruction: Instruction) -> Span:
         return (self._original(instruction) or self.original.root).span
@@ -210,8 +214,8 @@ class _SpecReader:
     def _instruction(self, name: str) -> Instruction:
         entry = self.module.entry
         by_name = {instruction.name: instruction for instruction in entry.instructions}
-        if name in by_name:
-            return by_name[name]
+        if (own := self.names.get(name, name)) in by_name:
+            return by_name[own]
         numbered = _NUMBERED.fullmatch(name)
         if numbered and int(numbered[1]) < len(entry.parameters):
             return entry.parameters[int(numbered[1])]

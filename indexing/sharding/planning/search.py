@@ -16,7 +16,7 @@ from hlo.shapes.shape import Shape, leaves
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.maps.arrays import leaf_name
-from indexing.sharding.partition.flatten import flatten
+from indexing.sharding.partition.flatten import flatten_with_names
 from indexing.sharding.planning.array_splits import ArraySplit, split_of
 from indexing.sharding.planning.given_specs import (
     MeshSpec,
@@ -141,9 +141,9 @@ class _ShardingSearch:
     plans: dict[Choice, Plan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.flat = flatten(self.computation)
+        self.flat, names = flatten_with_names(self.computation)
         given = given_specs(
-            self.flat, self.computation, self.mesh, self.specs, self.out_specs, {}, ()
+            self.flat, self.computation, names, self.mesh, self.specs, self.out_specs, {}, ()
         )
         if part := next((axis for axis in given.axes if axis.size is not None), None):
             raise ValueError(f"best_shardings: axes must be used whole, not {part}")

@@ -17,7 +17,7 @@ from indexing.ops.devices import DeviceId
 from indexing.ops.element import declarations_of
 from indexing.sharding.partition.assignment import Assignment
 from indexing.sharding.partition.collective_costs import collective_costs
-from indexing.sharding.partition.flatten import flatten
+from indexing.sharding.partition.flatten import flatten_with_names
 from indexing.sharding.partition.program import Partitioned, partition
 from indexing.sharding.planning.exchanges import whole_gathers
 from indexing.sharding.planning.given_specs import (
@@ -100,9 +100,9 @@ def shard(
         out_specs = stated.results if out_specs is None else out_specs
     original = mesh_of_spec(mesh)
     _check_program(computation)
-    flat = flatten(computation)
+    flat, names = flatten_with_names(computation)
     given = given_specs(
-        flat, computation, original, specs or {}, out_specs, replicated or {}, manual_axes
+        flat, computation, names, original, specs or {}, out_specs, replicated or {}, manual_axes
     )
     refined, result = _propagate_refined(flat, given)
     return _plan(flat, refined, result, partition(result.assignment, flat))

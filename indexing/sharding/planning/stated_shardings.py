@@ -5,13 +5,15 @@ GSPMD writes them as ``sharding={...}`` and as calls of ``Sharding``, Shardy as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import mul
 
 from hlo.modules.module import Instruction, Module
 from hlo.modules.shardings import shardy_sharding, stated_sharding
 from hlo.shapes.shape import leaves
-from hlo.shardings.mesh import Mesh
+from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.ops.targets.annotations import Annotation
 from indexing.sharding.planning.given_specs import ShardingSpec
@@ -84,10 +86,12 @@ def stated_shardings(module: Module) -> StatedShardings | None:
     results = _results(module, mesh)
     for computation in module.computations.values():
         for call in computation.instructions:
-            if not isinstance(call.op, Annotation):
+            if not isinstance(call.op, Annotation) or _is_result(call):
                 continue
             shardings = [sharding for _, sharding in _by_leaf(call, mesh)]
-            if len(shardings) != 1 or _is_result(call):
+            if len(shardings) != 1:
+                if any(any(s.dims) for s in _shardings(call)):
+                    left_out.append(f"the mesh of `{call.name}` is no part of {mesh}")
                 continue
             sharding = shardings[0]
             source = call.operands[0].name
@@ -106,8 +110,31 @@ def _mesh_of(module: Module) -> Mesh | None:
     if declared:
         return declared[0] if len(declared) == 1 else None
     given = [s for p in module.entry.parameters for s in _shardings(p)]
-    meshes = {s.mesh for s in given if len(s.mesh.devices) > 1}
-    return meshes.pop() if len(meshes) == 1 else None
+    return _common_mesh({s.mesh: None for s in given if len(s.mesh.devices) > 1})
+
+
+def _common_mesh(meshes: Collection[Mesh]) -> Mesh | None:
+    """Return a mesh whose axes, or products of neighbouring axes, are those of each given mesh.
+
+    >>> str(_common_mesh([Mesh.of({"x": 8}), Mesh.of({"y": 2, "z": 4})]))
+    'y=2,z=4'
+    """
+    if len({mesh.devices for mesh in meshes}) != 1:
+        return None
+    places = sorted({place for mesh in meshes for place in _places(mesh)})
+    if any(large % small for small, large in pairwise(places)):
+        return None
+    for mesh in meshes:
+        if _places(mesh) == places:
+            return mesh
+    sizes = [large // small for small, large in pairwise(places)]
+    devices = next(iter(meshes)).devices
+    return Mesh.of({f"axis_{k}": size for k, size in enumerate(sizes)}, devices)
+
+
+def _places(mesh: Mesh) -> list[int]:
+    """Return 1, and the product of the sizes of the axes up to each one."""
+    return list(accumulate([size for _, size in mesh.axes], mul, initial=1))
 
 
 def _shardings(instruction: Instruction) -> tuple[Sharding, ...]:
@@ -133,12 +160,35 @@ def _over(mesh: Mesh, sharding: Sharding) -> Sharding | None:
         return None
     if not any(sharding.dims):
         return Sharding(mesh, sharding.dims)
-    sizes = [size for _, size in sharding.mesh.axes]
-    if sizes != [size for _, size in mesh.axes] or sharding.mesh.devices != mesh.devices:
+    if sharding.mesh.devices != mesh.devices:
         return None
-    names = dict(zip([n for n, _ in sharding.mesh.axes], [n for n, _ in mesh.axes], strict=True))
-    dims = [tuple([replace(a, name=names[a.name]) for a in axes]) for axes in sharding.dims]
+    dims = []
+    for axes in sharding.dims:
+        own = [_axes_over(mesh, sharding.mesh, axis) for axis in axes]
+        if None in own:
+            return None
+        dims.append(tuple([part for parts in own if parts is not None for part in parts]))
     return Sharding(mesh, tuple(dims))
+
+
+def _axes_over(mesh: Mesh, other: Mesh, axis: Axis) -> tuple[Axis, ...] | None:
+    """Return an axis of another mesh of the same devices as axes of a mesh, or parts of them.
+
+    None if no axes are this axis.
+    """
+    names = [name for name, _ in other.axes]
+    start = _places(other)[names.index(axis.name)] * axis.pre_size
+    stop = start * other.size_of(axis)
+    parts = []
+    for (name, size), first in zip(mesh.axes, _places(mesh), strict=False):
+        low, high = max(start, first), min(stop, first * size)
+        if low >= high:
+            continue
+        if low % first or high % low or (first * size) % high:
+            return None
+        is_whole = high == low * size
+        parts.append(Axis(name) if is_whole else Axis(name, low // first, high // low))
+    return tuple(parts)
 
 
 def _is_result(call: Instruction) -> bool:
