@@ -257,6 +257,6 @@ def no_instructions(source: Source, position: int) -> HloError:
 
 def no_text(source: Source) -> HloError:
     """Return the error for an empty text, or one of only white space and comments."""
-    found = "only white space and comments" if source.text else "an empty text"
-    message = f"expected HLO text, found {found}"
+    contents = "only white space and comments" if source.text else "an empty text"
+    message = f"expected HLO text, found {contents}"
     return HloError(message, source.span(len(source.text)), label="ends here")

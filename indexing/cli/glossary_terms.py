@@ -26,8 +26,8 @@ def terms() -> dict[str, str]:
     'distinct bytes that are read'
     """
     page = _INSTALLED if _INSTALLED.is_file() else _SOURCE
-    found = {}
+    meanings = {}
     for line in page.read_text(encoding="utf-8").splitlines():
         if entry := _ENTRY.match(line) or _ROW.match(line):
-            found[entry["term"]] = _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", entry["text"]))
-    return found
+            meanings[entry["term"]] = _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", entry["text"]))
+    return meanings

@@ -35,7 +35,7 @@ def command(reporter: Reporter, names: Sequence[str]) -> None:
         width = max(map(len, pages))
         for code, page in pages.items():
             reporter.print(f"{code:{width}}  {meaning(page)}")
-        reporter.print("", *_filled(f"terms: {', '.join(meanings)}", reporter.width))
+        reporter.print("", *_wrap(f"terms: {', '.join(meanings)}", reporter.width))
     for number, name in enumerate(names):
         code = name.removeprefix("error[").removesuffix("]")
         term = code if code in meanings else code.replace("-", " ").lower()
@@ -51,9 +51,9 @@ def command(reporter: Reporter, names: Sequence[str]) -> None:
         if all(known):
             reporter.print("")
         if term in meanings:
-            reporter.print(*_filled(f"{term}: {meanings[term]}", reporter.width))
+            reporter.print(*_wrap(f"{term}: {meanings[term]}", reporter.width))
 
 
-def _filled(text: str, width: int | None) -> list[str]:
+def _wrap(text: str, width: int | None) -> list[str]:
     """Return the lines of a text; with a width, at most as long."""
     return textwrap.wrap(text, width, break_long_words=False) if width else [text]
