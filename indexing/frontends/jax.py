@@ -91,6 +91,11 @@ def from_jax(
         ValueError: the stage or the target is unknown.
         CompilationError: XLA does not compile the module for the target in time.
     Source: JAX, "Ahead-of-time lowering and compilation"; ``docs/from_jax.md`` has examples.
+
+    >>> import jax.numpy as jnp
+    >>> module = from_jax(lambda x: x.T * 2, jnp.ones((2, 3)))
+    >>> module.entry.root.shape.dims, [each.name for each in module.entry.parameters]
+    ((3, 2), ['x'])
     """
     for name, value in (("stage", stage), ("target", target), ("timeout", timeout)):
         check_argument(from_jax, name, value)  # a decorator would be in the stack that JAX records

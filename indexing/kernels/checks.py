@@ -48,6 +48,11 @@ def check_kernel(
         `KernelUndecided`, with the reason.
     Raises:
         HloError: the text of the kernel or the instruction is invalid.
+
+    >>> import indexing
+    >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+    >>> print(check_kernel(kernel))
+    proved at level values
     """
     if fusion is not None:
         return _check_stage(kernel, fusion, stage)
@@ -134,6 +139,11 @@ def check_stages(kernel: Kernel) -> Iterator[tuple[KernelStage, KernelVerdict]]:
 
     Raises:
         HloError: the text of a stage is invalid.
+
+    >>> import indexing
+    >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+    >>> [stage.before for stage, verdict in check_stages(kernel) if not verdict]
+    []
     """
     text, verdict = "", None
     for number, stage in enumerate(kernel.stages):

@@ -60,6 +60,12 @@ def kernels_of(dump: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> t
     Raises:
         OSError: the folder cannot be read.
         HloError: a module of the folder is invalid, or a file exceeds the limit.
+
+    >>> for kernel in kernels_of("examples/kernels/softmax"):
+    ...     print(kernel.name, kernel.kind, kernel.grid, kernel.threads)
+    input_reduce_fusion reduction (6, 1, 1) (256, 1, 1)
+    input_reduce_fusion_1 reduction (6, 1, 1) (256, 1, 1)
+    loop_divide_fusion loop (188, 1, 1) (128, 1, 1)
     """
     return tuple([k for _, own in module_kernels(dump, max_bytes=max_bytes) for k in own])
 

@@ -110,6 +110,17 @@ def loop_facts(instruction: Instruction, calls: tuple[Instruction, ...] | None =
     Raises:
         HloError: the loop, or an instruction of a computation it calls, is invalid.
         ValueError: the instruction is not a ``while``.
+
+    >>> import hlo
+    >>> loop = hlo.parse('''
+    ... body { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
+    ...   two = s32[] constant(2)  n = s32[] add(i, two)  ROOT r = (s32[]) tuple(n) }
+    ... running { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
+    ...   ten = s32[] constant(10)  ROOT less = pred[] compare(i, ten), direction=LT }
+    ... ENTRY e { z = s32[] constant(0)  t = (s32[]) tuple(z)
+    ...   ROOT w = (s32[]) while(t), condition=running, body=body }''').entry.root
+    >>> print(loop_facts(loop).trip_count)
+    5
     """
     if not isinstance(instruction.op, While):
         raise ValueError(f"`{instruction.name}` is a {instruction.opcode}, not a while")

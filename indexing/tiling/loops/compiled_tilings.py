@@ -143,6 +143,13 @@ def compiled_tiling(instruction: Instruction) -> CompiledTiling | Unknown:
         another emitter, or the module is not optimized for a GPU.
     Raises:
         HloError: the configuration is not that of a tiling.
+
+    >>> import hlo
+    >>> entry = hlo.load("examples/targets/attention.h100.hlo").entry
+    >>> print(compiled_tiling(entry["triton_softmax.2"]))
+    [2, 256], 2 warps, 1 stage
+    >>> print(compiled_tiling(entry["loop_reduce_fusion"]).reason)
+    the module states no tiling of `loop_reduce_fusion`
     """
     config = _config(instruction)
     if config is None or find_entry(config, _CONFIG) is None:

@@ -151,6 +151,10 @@ def report_passes(
         FileNotFoundError: the folder has no dumps of passes.
         OSError: the folder, or one in it, cannot be read, or no dump.
         HloError: no dump is valid HLO.
+
+    >>> page = report_passes("examples/passes/rms_slice", tiled=0)
+    >>> page.html[:15]
+    '<!DOCTYPE html>'
     """
     modules = modules_in(directory)
     return page_of_dumps(
