@@ -123,7 +123,7 @@ def _tokenize(text: str) -> list[Token]:
         if match is None:
             start = at + len(text[at:]) - len(text[at:].lstrip())
             if text.startswith("...", start):
-                hint = "long operands are elided when a map is printed; such a text is no map"
+                hint = "long operands are elided when a map is printed; such a text is not a map"
                 raise TextError("an elided operand `...`", start, start + 3, hint)
             character = f"`{text[start]}`" if text[start].isprintable() else repr(text[start])
             raise TextError(f"unexpected character {character}", start, start + 1)

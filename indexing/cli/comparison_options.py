@@ -153,7 +153,7 @@ class Seconds(ParsedText):
         match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(ms|s|min|h|)", text.strip(), re.ASCII)
         seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
         if not 0 < seconds < 1e6:
-            raise ValueError(f"{text!r} is no time such as 60s or 2min")
+            raise ValueError(f"{text!r} is not a time such as 60s or 2min")
         return seconds
 
 

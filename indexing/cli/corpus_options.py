@@ -110,7 +110,7 @@ def _expand_folders(
             continue
         if stage is not None and stage not in STAGES:
             raise click.UsageError(
-                f"{stage!r} is no stage of XLA's dumps in a folder: expected {', '.join(STAGES)}"
+                f"{stage!r} is not a stage of XLA's dumps in a folder: expected {', '.join(STAGES)}"
             )
         from indexing.frontends.dump_folders import module_files
 

@@ -164,7 +164,7 @@ class Journal:
 
     def _no_journal(self, line: int, reason: str) -> JournalError:
         return JournalError(
-            f"{self.path} is no journal of --resume: line {line}: {reason}: name another file"
+            f"{self.path} is not a journal of --resume: line {line}: {reason}: name another file"
         )
 
     def take_outcome(self, file: str) -> FileOutcome | None:

@@ -130,6 +130,6 @@ max_shared_memory=None, max_tiles=1024, padded=False)
 
 def _with_limit(limits: TilingLimits, name: str, number: str) -> TilingLimits:
     if name not in LIMIT_NAMES:
-        raise ValueError(f"{name!r} is no limit")
+        raise ValueError(f"{name!r} is not a limit")
     given: dict[str, Any] = {LIMIT_NAMES[name]: ByteSize().convert(number, None, None)}
     return replace(limits, **given)

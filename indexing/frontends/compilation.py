@@ -35,7 +35,7 @@ from indexing.frontends.user_cache import cache_folder, remove_oldest
 from indexing.frontends.worker import package_path, run_worker
 
 DUMP: Final = "dump"
-"""The subfolder of an answer with what XLA dumped."""
+"""The subfolder of an answer with the dumps of XLA."""
 
 TIMEOUT: Final = 600.0
 """The default limit on the seconds of one compilation."""
@@ -100,7 +100,7 @@ class Compiled:
 
     @property
     def dump(self) -> Path:
-        """The folder of what XLA dumped."""
+        """The folder of the dumps of XLA."""
         return self.folder / DUMP
 
     def of_stage(self, stage: str) -> Path:
@@ -132,8 +132,8 @@ class Compiled:
             question = did_you_mean(similar(name, [*STAGES, *known]))
             passes = ", ".join(sorted(known))
             raise ValueError(
-                f"{name!r} is no stage ({', '.join(STAGES)}) and no pass that changed the module: "
-                + (question or f"those are {passes}")
+                f"{name!r} is not a stage ({', '.join(STAGES)}), nor a pass that changed the "
+                "module: " + (question or f"those are {passes}")
             )
         return max(chosen)[3]
 

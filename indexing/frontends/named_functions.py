@@ -160,10 +160,10 @@ def _shape(text: str, is_symbolic: bool) -> Shape | SymbolicShape:
     try:
         shape = hlo.parse_shape(text.strip())
     except hlo.HloError as error:
-        raise ValueError(f"{text.strip()!r} is no shape: {error.message}") from None
+        raise ValueError(f"{text.strip()!r} is not a shape: {error.message}") from None
     if not isinstance(shape, Shape) or shape.is_dynamic:
         raise ValueError(
-            f"{text.strip()!r} is no shape of an array: expected one such as bf16[8,128]"
+            f"{text.strip()!r} is not a shape of an array: expected one such as bf16[8,128]"
         )
     return shape
 

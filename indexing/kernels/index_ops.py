@@ -52,7 +52,7 @@ def _compare_indices(execution: Execution, op: MlirOp, one: Held, other: Held) -
 
 def _from_index(execution: Execution, op: MlirOp, held: Held) -> Formula:
     if not isinstance(held, Expr):
-        raise NotHandled("an index that is no expression")
+        raise NotHandled("an index that is not an expression")
     kind = type_name(op.result.type)
     limit = 1 << int(kind[1:]) - 1
     execution.promise(Constraint(held, -limit, limit - 1), op, f"index as {kind}")

@@ -279,7 +279,7 @@ class _AccessCounter:
         (read,) = reads
         source = _operand_of(read.array)
         if source is None or self._values(read.index):
-            raise NotHandled(f"an address depends on {term}, which is no element of an operand")
+            raise NotHandled(f"an address depends on {term}, which is not an element of an operand")
         array = self.fusion.operands[source]
         return RuntimeVariable(variable, array, read.index, variable.bounds), read is term
 

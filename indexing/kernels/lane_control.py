@@ -177,7 +177,7 @@ def _if(self: LaneExecution, op: MlirOp, scope: LaneScope) -> Sequence[LaneHeld]
     count = len(self.lanes)
     chosen = self.spread(self.known(scope[op.operand("condition")], "a condition"))
     if chosen.dtype != np.bool_:
-        raise NotExecuted("a condition that is no `i1`")
+        raise NotExecuted("a condition that is not an `i1`")
     results: list[LaneHeld] = []
     for region, where in zip(op.regions, (chosen, ~chosen), strict=False):
         (taken,) = np.nonzero(where)

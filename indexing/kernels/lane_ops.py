@@ -65,7 +65,7 @@ def scalar_op(op: MlirOp, values: Sequence[LaneValue], width: int, lanes: Lanes)
 
 def _select(condition: LaneValue, one: LaneValue, other: LaneValue) -> LaneValue:
     if condition.data.dtype != np.bool_:
-        raise NotExecuted("a selection by a value that is no `i1`")
+        raise NotExecuted("a selection by a value that is not an `i1`")
     chosen = condition.moved(
         lambda a: a.reshape(len(a), *[1] * (one.data.ndim - a.ndim), *a.shape[1:])
     )

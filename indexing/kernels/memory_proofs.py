@@ -166,7 +166,7 @@ class MemoryProof:
         for memory in written:
             invariant = [b for b in self.run.arguments if b.memory == memory]
             if invariant and memory not in outputs:
-                return "an argument is written that is no output"
+                return "an argument is written that is not an output"
         return ""
 
     def _is_safe(self, read: KernelAccess, write: KernelAccess) -> bool:
@@ -177,7 +177,7 @@ class MemoryProof:
         return not self._overlap(read, write)
 
     def outside(self, writes: Sequence[KernelAccess], index: Sequence[Expr]) -> Iterator[Guards]:
-        """Yield domains whose union are the elements that are not written."""
+        """Yield domains whose union is the elements that are not written."""
         if not writes:
             yield ()
             return

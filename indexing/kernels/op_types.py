@@ -102,7 +102,7 @@ def _reshape(op: MlirOp) -> str:
 def _transpose(op: MlirOp) -> str:
     source, result, order = op.operands[0].type, op.result.type, op.attributes["dims"]
     if sorted(order) != list(range(source.rank)):
-        return f"{list(order)} is no order of the dimensions of {source}"
+        return f"{list(order)} is not an order of the dimensions of {source}"
     is_fit = [source.dims[k] for k in order] == list(result.dims)
     return "" if is_fit else f"{source} has other sizes than {result}"
 

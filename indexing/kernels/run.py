@@ -70,7 +70,7 @@ class Program:
         frame = Frame(elements.symbols(outputs, "parameter"))
         written = [shape for _, shape in leaves(fusion.shape) if isinstance(shape, Shape)]
         if [a.shape.dims for a in outputs if a.shape is not None] != [s.dims for s in written]:
-            raise NotHandled("an output that is no array")
+            raise NotHandled("an output that is not an array")
         return cls(elements, frame, tuple(arrays), tuple(outputs), tuple(written))
 
     def read(self, number: int, index: Sequence[Expr]) -> Formula:

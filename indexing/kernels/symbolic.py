@@ -284,7 +284,7 @@ class Execution:
         if isinstance(buffer, Tile):
             return self.formula(buffer.at(index))
         if not isinstance(buffer, KernelBuffer):
-            raise NotHandled("an element of a tensor that is no buffer")
+            raise NotHandled("an element of a tensor that is not a buffer")
         index = self._in_bounds(op, buffer, index, "read")
         self._record(op, buffer, index, None)
         if buffer.is_shared:
@@ -297,7 +297,7 @@ class Execution:
     ) -> None:  # fmt: skip
         """Record the write of an element; of a function of its `current` value, if one is given."""
         if not isinstance(buffer, KernelBuffer):
-            raise NotHandled("an element of a tensor that is no buffer")
+            raise NotHandled("an element of a tensor that is not a buffer")
         index = self._in_bounds(op, buffer, index, "written")
         term = self.formula(value)
         if term in self.carried:
@@ -332,7 +332,7 @@ class Execution:
         operands = [values[v] for v in group]
         exprs = [held for held in operands if isinstance(held, Expr)]
         if len(exprs) != len(operands):
-            raise NotHandled("an index that is no expression")
+            raise NotHandled("an index that is not an expression")
         return tuple(exprs)
 
     def conditions_of(self, term: Held) -> Guards | None:

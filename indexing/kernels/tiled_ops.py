@@ -39,7 +39,7 @@ _REDUCED: Final = {"stablehlo.add": "add", "stablehlo.maximum": "maximum",
 def _tile(values: Mapping[MlirValue, Held], value: MlirValue) -> Tile:
     held = values[value]
     if not isinstance(held, Tile):
-        raise NotHandled("a tile that is no array of values")
+        raise NotHandled("a tile that is not an array of values")
     return held
 
 
@@ -49,7 +49,7 @@ def _tile(values: Mapping[MlirValue, Held], value: MlirValue) -> Tile:
 def _extract(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     buffer = values[op.operand("source")]
     if not isinstance(buffer, KernelBuffer):
-        raise NotHandled("a tile of memory that is no argument")
+        raise NotHandled("a tile of memory that is not an argument")
     offsets = execution.indices(values, op.group("indices"))
     sizes, strides = op.attributes["sizes"], op.attributes["strides"]
     kept = _kept_dims(sizes, op.result.type.dims)
@@ -118,7 +118,7 @@ def _insert(execution: Execution, op: MlirOp, values: Values) -> Sequence[Held]:
     buffer = values[op.operand("target")]
     tile = _tile(values, op.operand("value"))
     if not isinstance(buffer, KernelBuffer):
-        raise NotHandled("a tile of memory that is no argument")
+        raise NotHandled("a tile of memory that is not an argument")
     offsets = execution.indices(values, op.group("indices"))
     sizes, strides = op.attributes["sizes"], op.attributes["strides"]
     kept = _kept_dims(sizes, tile.dims)

@@ -29,7 +29,7 @@ Index = tuple[Expr, ...]
 
 def _vector(held: Held) -> Tile:
     if not isinstance(held, Tile):
-        raise NotHandled("a vector that is no array of values")
+        raise NotHandled("a vector that is not an array of values")
     return held
 
 
@@ -121,7 +121,7 @@ def _from_elements(execution: Execution, op: MlirOp, values: Values) -> Sequence
 def _buffer(op: MlirOp, values: Values, role: str) -> KernelBuffer:
     buffer = values[op.operand(role)]
     if not isinstance(buffer, KernelBuffer):
-        raise NotHandled("a vector of a tensor that is no buffer")
+        raise NotHandled("a vector of a tensor that is not a buffer")
     if op.attributes.get("in_bounds") not in ((True,), None) or "mask" in op.attributes:
         raise NotHandled("a vector that may be out of bounds")
     return buffer

@@ -48,7 +48,7 @@ def condition(text: str, symbols: Mapping[str, Variable]) -> Constraint | Unknow
     """Return the constraint of a condition ``a == b``, ``a >= b`` or ``a <= b``."""
     sign = _COMPARISON.search(text)
     if sign is None:
-        return Unknown(f"the condition {text} is no comparison")
+        return Unknown(f"the condition {text} is not a comparison")
     left = dimension(text[: sign.start()].strip(), symbols)
     right = dimension(text[sign.end() :].strip(), symbols)
     if isinstance(left, Unknown):

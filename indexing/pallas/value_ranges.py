@@ -96,7 +96,7 @@ def parse_ranges(text: str) -> dict[str | int, ValueRange]:
         match = _ITEM.fullmatch(item)
         if match is None:
             raise ValueError(
-                f"{item.strip()!r} is no range: expected a name and its first and last value, "
+                f"{item.strip()!r} is not a range: expected a name and its first and last value, "
                 "such as 's: 0:9', or with a step 'n: 8:4096:8'"
             )
         name, *numbers = match.groups()

@@ -158,7 +158,7 @@ def test_a_changed_file_is_answered_again(corpus: Path, run: Run) -> None:
     (corpus / "m2.hlo").write_text(FAULTY)
     status, out, err = run(line)
     assert (status, out) == (1, "dumps/m2.hlo: 1 error, 3 instructions\n")
-    assert "note: 1 of 2 files are done, by the journal journal\n" in err
+    assert "note: 1 of 2 files are done, according to the journal journal\n" in err
     assert run(line)[:2] == (1, "")  # an error in a file that is done
     assert run("check dumps/m2.hlo dumps/m2.hlo --resume journal")[1] == out  # given again
 
@@ -211,7 +211,7 @@ def test_another_question_or_file_is_refused(corpus: Path, run: Run) -> None:
         ("check dumps --resume journal", "--output-file is -, and was "),
         ("check dumps --resume journal -o out --format json", "--format is 'json', and was 'text'"),
         ("summary dumps --resume journal -o out", "command is summary, and was check"),
-        ("check dumps --resume out", "out is no journal of --resume"),
+        ("check dumps --resume out", "out is not a journal of --resume"),
         ("check - --resume new", "--resume cannot be used with standard input"),
     ]:
         status, out, err = run(line)

@@ -316,7 +316,7 @@ def test_a_limit_of_time_ends_in_undecided(run: Run, monkeypatch: pytest.MonkeyP
     assert status == 3
     assert output.startswith("undecided: time: the comparison took more than 0.2 s")
     status, _, error = run("diff a.hlo b.hlo --time-limit soon")
-    assert (status, "'soon' is no time such as 60s or 2min" in error) == (2, True)
+    assert (status, "'soon' is not a time such as 60s or 2min" in error) == (2, True)
 
 
 # ---------------------------------------------------------------- what became of instructions

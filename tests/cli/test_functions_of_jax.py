@@ -119,7 +119,7 @@ def test_a_pass_is_a_stage(run: Run) -> None:
         ),
         ("jax:none.py:f", 1, "error[jax]: jax:none.py:f: FileNotFoundError"),
         ("jax:layers.py", 2, "names no function: write jax:FILE.py:FUNCTION"),
-        ("jax:layers.py:tree --shapes 'f32[3'", 2, "is no shape"),
+        ("jax:layers.py:tree --shapes 'f32[3'", 2, "is not a shape"),
         ("jax:layers.py:tree --target gpu:H101", 2, "did you mean `H100`"),
         ("m.hlo --target tpu:v4", 2, "--target is for inputs that are functions of JAX: jax:FILE"),
         ("m.hlo --no-cache", 1, "error[io]: m.hlo: No such file"),
@@ -143,7 +143,7 @@ def test_a_stage_of_a_function_is_none_of_a_folder(run: Run) -> None:
     Path("folder", "m.hlo").write_text("ENTRY e { p = f32[] parameter(0) }")
     status, _, err = run("maps folder --stage layout-assignment")
     assert status == 2
-    assert "no stage of XLA's dumps in a folder: expected before_optimizations, passes" in err
+    assert "not a stage of XLA's dumps in a folder: expected before_optimizations, passes" in err
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_dump_has_the_module_and_each_pass(run: Run) -> None:
         assert any(part in name for name in files), part
     assert run("passes dumps --level reads")[0] == 0
     status, _, err = run("dump layers.py -o dumps")
-    assert (status, "is no function: write jax:FILE.py:FUNCTION" in err) == (2, True)
+    assert (status, "is not a function: write jax:FILE.py:FUNCTION" in err) == (2, True)
 
 
 def test_the_stage_and_the_target_of_an_input_come_in_any_order() -> None:

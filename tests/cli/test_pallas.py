@@ -113,9 +113,9 @@ TRACED_ERRORS = [
     ),
 ]
 USAGE_ERRORS = [
-    ("blocks.py:scale", 2, "'blocks.py:scale' is no function"),
-    ("jax:blocks.py:scale --shapes 'f33[8]'", 2, "'f33[8]' is no shape"),
-    ("jax:blocks.py:scale --shapes 'f32[8,128]' --ranges s", 2, "'s' is no range"),
+    ("blocks.py:scale", 2, "'blocks.py:scale' is not a function"),
+    ("jax:blocks.py:scale --shapes 'f33[8]'", 2, "'f33[8]' is not a shape"),
+    ("jax:blocks.py:scale --shapes 'f32[8,128]' --ranges s", 2, "'s' is not a range"),
     ("jax:blocks.py:scale --shapes 'f32[8,128]' --chip v1", 2, "unknown TPU 'v1'"),
 ]
 

@@ -314,7 +314,7 @@ ERRORS = [
     (["-i", "r", "--search", "--sizes", "2,3"],       2, "--search cannot be used with --sizes"),
     (["-i", "r", "--search", "--limits", "H1"],       2, "expected a GPU such as H100"),
     (["-i", "r", "--search", "--limits", "tiles=x"],  2, "expected a size such as 512MiB"),
-    (["-i", "r", "--search", "--limits", "x=1"],      2, "'x' is no limit"),
+    (["-i", "r", "--search", "--limits", "x=1"],      2, "'x' is not a limit"),
     (["-i", "r", "--at", "0,0"],                      2, "--at needs --sizes"),
     (["-i", "r", "--sizes", "2,3", "--output", "1"],  1, "has no output 1 (number of outputs: 1)"),
     (["-i", "r", "--operand", "0"],                   2, "--operand needs --direction"),

@@ -174,7 +174,7 @@ def test_a_statistic_that_is_no_factor_has_a_reason(
     assert row_figures(out) == [
         "row resident: 192,000 bytes, 16,000 resident",
         "recompute: 384,000 bytes, 4,000 resident (this tiling)",
-        "not online: `total` waits for `top`, which is no factor of its terms",
+        "not online: `total` waits for `top`, which is not a factor of its terms",
     ]
 
 

@@ -51,7 +51,7 @@ MOVES = "operand 0 t {2} f32[4]: may: (d0)[s0] -> (s0), domain: d0 in [0, 3], s0
 BECAUSE = "may because custom-call `c`: no rule is registered for the target 'mine'"
 REASON = '"opcode": "custom-call", "computation": "cond", "instruction": "c"}'
 TILE = "parameter 1 z f32[4]: may, offsets [0], sizes [4]"
-MAY = "the loop's exit depends on data: `c` (custom-call) is no affine comparison of integers"
+MAY = "the loop's exit depends on data: `c` (custom-call) is not an affine comparison of integers"
 SKIPPED = "skipped: m.hlo: cond: c: "
 
 # fmt: off

@@ -157,7 +157,7 @@ def test_a_stage_is_a_folder_of_dumps_or_the_module_after_a_pass() -> None:
     after = indexing.from_jax(layer, *ARGUMENTS, stage="layout-assignment", target="cpu")
     written = [each for each in dumps if ".after_layout-assignment." in each.name]
     assert str(after) == str(hlo.load(written[-1]))
-    with pytest.raises(ValueError, match=r"is no stage.*did you mean `layout-assignment`"):
+    with pytest.raises(ValueError, match=r"is not a stage.*did you mean `layout-assignment`"):
         indexing.from_jax(layer, *ARGUMENTS, stage="layout-asignment")
 
 

@@ -244,7 +244,7 @@ def test_names_must_match_the_parameters() -> None:
 
 
 def test_a_wrong_stage_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"'optimised' is no stage.*did you mean `optimized`"):
+    with pytest.raises(ValueError, match=r"'optimised' is not a stage.*did you mean `optimized`"):
         indexing.from_jax(jnp.sin, f32(2), stage="optimised")
 
 

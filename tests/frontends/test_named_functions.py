@@ -55,12 +55,12 @@ def test_shapes_are_read_as_hlo_or_json(text: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f32[2", r"'f32\[2' is no shape"),
-        ("f32[2],,f32[3]", "'' is no shape"),
+        ("f32[2", r"'f32\[2' is not a shape"),
+        ("f32[2],,f32[3]", "'' is not a shape"),
         ("[f32[2]]", r"is not JSON.*such as '\[\{"),
-        ('["f33[2]"]', r"'f33\[2\]' is no shape"),
-        ("(f32[2], f32[3])", "is no shape of an array: expected one such as"),
-        ("f32[<=2]", "is no shape of an array"),
+        ('["f33[2]"]', r"'f33\[2\]' is not a shape"),
+        ("(f32[2], f32[3])", "is not a shape of an array: expected one such as"),
+        ("f32[<=2]", "is not a shape of an array"),
     ],
 )
 def test_an_error_says_what_was_expected(text: str, message: str) -> None:

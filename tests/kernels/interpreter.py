@@ -281,7 +281,7 @@ class Interpreter:
             scope.values[name] = value
 
     def held(self, value: Value) -> Held:
-        """Return a value that is no buffer."""
+        """Return a value that is not a buffer."""
         if isinstance(value, Memory):
             raise NotExecutable("a buffer where a value is expected")
         return value
@@ -591,7 +591,7 @@ def _insert(self: Interpreter, op: MlirOp, scope: Scope) -> list[Value]:
     target, value = scope[op.operand("target")], self.held(scope[op.operand("value")])
     index = self.index(op.group("indices"), scope)
     if not isinstance(target, Memory):
-        raise NotExecutable("an insert into a tensor that is no buffer")
+        raise NotExecutable("an insert into a tensor that is not a buffer")
     target.write(index, value, self.lanes, self.intervals)
     return [target]
 

@@ -272,7 +272,7 @@ def test_a_module_without_the_parts_of_a_kernel_is_a_reason(
     call_maps.kernel_reads.cache_clear()
     (reason,) = reasons(module_with(lambda body: base64.b64encode(b"no windows").decode()))
     call_maps.kernel_reads.cache_clear()
-    assert reason.startswith("the module is no valid kernel of Mosaic: ")
+    assert reason.startswith("the module is not a valid kernel of Mosaic: ")
 
 
 OTHER_KERNELS = [

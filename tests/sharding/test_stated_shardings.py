@@ -105,7 +105,7 @@ def test_a_constraint_over_other_devices_is_listed() -> None:
     stated = stated_shardings(hlo.parse(text))
     assert stated is not None
     assert not stated.inner
-    assert stated.left_out == ("the mesh of `s` is no part of axis_0=2,axis_1=2",)
+    assert stated.left_out == ("the mesh of `s` is not a part of axis_0=2,axis_1=2",)
 
 
 def test_parameters_over_several_factors_of_a_mesh_have_a_common_one() -> None:

@@ -48,7 +48,7 @@ class ParameterNumbers(ParsedText):
         for part in text.split(","):
             before, _, after = part.strip().partition("=")
             if not (before.isdecimal() and after.isdecimal()):
-                raise ValueError(f"{part.strip()!r} is no pair of parameter numbers such as 0=1")
+                raise ValueError(f"{part.strip()!r} is not a pair of parameter numbers such as 0=1")
             if int(before) in numbers:
                 raise ValueError(f"parameter {before} of A is given twice")
             numbers[int(before)] = int(after)

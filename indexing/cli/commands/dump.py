@@ -52,7 +52,7 @@ def command(reporter: Reporter, function: str, folder: str, stage: str) -> None:
       hlo-indexing passes dumps
     """
     if not is_function(function):
-        raise click.UsageError(f"{function!r} is no function: write {FORM}, such as {EXAMPLE}")
+        raise click.UsageError(f"{function!r} is not a function: write {FORM}, such as {EXAMPLE}")
     context = click.get_current_context()
     source = named_function(context, function)
     answer = compile_input(context, source, source.stage or stage)

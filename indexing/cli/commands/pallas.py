@@ -91,7 +91,7 @@ def command(
       hlo-indexing pallas jax:blocks.py:scale --shapes 'f32[n,128]' --ranges 'n: 8:4096:8'
     """
     if not is_function(function):
-        raise click.UsageError(f"{function!r} is no function: write {FORM}, such as {EXAMPLE}")
+        raise click.UsageError(f"{function!r} is not a function: write {FORM}, such as {EXAMPLE}")
     report = _check_function(reporter, function, shapes, ranges or {}, chip, vmem_limit)
     if report is None:
         return

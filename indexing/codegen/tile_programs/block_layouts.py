@@ -93,7 +93,7 @@ def array_block(program: TileProgram, load: TileLoad) -> ArrayBlock:
     sizes = [program.axis(k).size for k in program.axes]
     box = concrete_box(IndexingMap.of(dims, load.index), steps, sizes)
     if isinstance(box, Unknown):
-        raise NotEmitted(f"the elements of `{name}` in a step are no box: {box.reason}")
+        raise NotEmitted(f"the elements of `{name}` in a step are not a box: {box.reason}")
     block: list[int | None] = []
     indices: list[Expr] = []
     for k, side in enumerate(box.sides):
@@ -145,7 +145,7 @@ def _parts(program: TileProgram, load: TileLoad, block: list[int | None]) -> tup
 
 def _no_product(load: TileLoad) -> NotEmitted:
     name = load.array.instruction.name
-    return NotEmitted(f"a block of `{name}` is no product of tiles and steps")
+    return NotEmitted(f"a block of `{name}` is not a product of tiles and steps")
 
 
 def _places(program: TileProgram, load: TileLoad, block: list[int | None]) -> dict[int, list[int]]:
@@ -169,7 +169,7 @@ def _digit(
     """Return the part of dimension `k`, one of `dims`, as a digit of the index along an axis."""
     if not _are_digits(program, load, axis, dims, block):
         raise NotEmitted(
-            f"a tile of `{load.array.instruction.name}` is no block: its elements are those of "
+            f"a tile of `{load.array.instruction.name}` is not a block: its elements are those of "
             f"{load.index[k]} in dimension {k}"
         )
     return BlockPart(axis, dims.index(k), block[k] or 1)

@@ -284,7 +284,9 @@ class _NestValues:
         instruction = node.array.instruction
         rule = _rule_of(node)
         if not isinstance(rule, ReductionRule) or rule.is_scatter or len(rule.inits) > 1:
-            raise NotEmitted(f"{instruction.opcode} `{instruction.name}` is no fold of one value")
+            raise NotEmitted(
+                f"{instruction.opcode} `{instruction.name}` is not a fold of one value"
+            )
         ufunc: np.ufunc = np.add
         if rule.uses_computation:
             ufunc = _ufunc(instruction.called_computations[0])
@@ -352,7 +354,7 @@ def _bare(node: TileNode) -> Any:
 def _kind(node: TileNode) -> str:
     shape = node.array.array_shape
     if shape is None:
-        raise NotEmitted(f"`{node.array.instruction.name}` is no array")
+        raise NotEmitted(f"`{node.array.instruction.name}` is not an array")
     return shape.element_type
 
 
@@ -371,7 +373,7 @@ def _ufunc(computation: Computation) -> np.ufunc:
         names = {operand.name for operand in root.operands}
         if ufunc is not None and names == {each.name for each in computation.parameters}:
             return ufunc
-    raise NotEmitted(f"the computation `{computation.name}` is no function of a reduction")
+    raise NotEmitted(f"the computation `{computation.name}` is not a function of a reduction")
 
 
 def _is_neutral(value: Any, ufunc: np.ufunc) -> bool:

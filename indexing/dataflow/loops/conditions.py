@@ -148,7 +148,7 @@ class Conditions:
             direction = instruction.op.direction
             return self._compare_scalar(scalar, _NEGATED[direction] if negated else direction)
         root = self._describe_array(scalar.array)
-        return f"{_DATA}: {root} is no affine comparison of integers"
+        return f"{_DATA}: {root} is not an affine comparison of integers"
 
     def _compare_scalar(self, scalar: ScalarRef, direction: str) -> Continuation | str:
         instruction, _, calls = scalar.array

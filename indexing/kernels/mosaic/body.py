@@ -31,7 +31,7 @@ Held: TypeAlias = "Cases | MemoryView | Unknown"
 Values: TypeAlias = dict[MlirValue, Held]
 ReadScalar: TypeAlias = "Callable[[int, tuple[Expr, ...]], Cases | Unknown]"
 
-NO_VALUE: Final = Unknown("it is no integer of the grid")
+NO_VALUE: Final = Unknown("it is not an integer of the grid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def mosaic_maps(instruction: Instruction, body: str, output: Path, operand: int)
     operands = tuple([shape for shape in arrays if isinstance(shape, Shape)])
     outputs = tuple([shape for _, shape in results if isinstance(shape, Shape)])
     if len(operands) != len(arrays) or len(outputs) != len(results):
-        return Unknown("an operand or a result of the custom call is no array")
+        return Unknown("an operand or a result of the custom call is not an array")
     paths = [path for path, _ in results]
     text = getattr(instruction.op, "output_to_operand_aliasing", "")
     pairs = [(_path(out), int(source)) for out, source in _ALIAS.findall(text)]
@@ -104,7 +104,7 @@ def kernel_reads(
         return Unknown(str(error))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # jaxlib verifies only some of the attributes and types of a module
-        return Unknown(f"the module is no valid kernel of Mosaic: {error}")
+        return Unknown(f"the module is not a valid kernel of Mosaic: {error}")
     first = first_carried(execution.accesses, execution.stores, call.grid)
     reads = KernelReads(
         call, tuple(execution.accesses), execution.stores, first, operands, outputs, aliases

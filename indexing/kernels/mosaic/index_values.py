@@ -90,7 +90,7 @@ def _constant(op: MlirOp) -> IntegerValue:
     value: Any = op.attributes.get("value")
     item = value.item() if getattr(value, "size", 0) == 1 else value
     if not isinstance(item, int):
-        return Unknown(f"the constant {item!r} is no integer")
+        return Unknown(f"the constant {item!r} is not an integer")
     return [(as_expr(int(item)), ())]
 
 

@@ -98,7 +98,7 @@ class CudnnConvolution(KnownValues):
         is_plain = self.scale == 1 and self.activation == "kNone" and len(operands) == 2
         if is_plain and self.results.count(out) == 1 and out == self.value:
             return sum_of_products(out, *operands)
-        return OpaqueRule("an element is no plain sum of products")
+        return OpaqueRule("an element is not a plain sum of products")
 
     def defined_convolution(self, definition: Definition, instruction: Instruction) -> DefinedArray:
         """The scaled convolution by ops of HLO."""

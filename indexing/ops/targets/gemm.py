@@ -225,7 +225,7 @@ class Gemm(KnownValues):
         is_dot = self._is_plain_sum and not self.beta and not self.scales
         if is_dot and self.results.count(out) == 1 and out == self.value:
             return sum_of_products(out, *operands)
-        return OpaqueRule("an element is no plain sum of products")
+        return OpaqueRule("an element is not a plain sum of products")
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]

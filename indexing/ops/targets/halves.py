@@ -58,7 +58,7 @@ class HalvesCall(KnownValues):
         if len({operand.element_type for operand in operands}) > 1:
             return "the parts differ in type"
         wide, narrow = self.wide_type(*operands), self.narrow_type(*operands)
-        return "" if HALVES.get(wide) == narrow else f"{narrow} is no half of {wide}"
+        return "" if HALVES.get(wide) == narrow else f"{narrow} is not a half of {wide}"
 
     def value_maps(self, out: Shape, *operands: Shape, exact: bool, output_id: int) -> Entries:
         return (IndexingMap.identity(out.dims),) * self.parts

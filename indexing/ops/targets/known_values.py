@@ -43,7 +43,7 @@ class KnownValues(VariadicOp):
             reason = op.why_no_value() or op.why_not(*arrays)
         except HloError as error:
             reason = error.message
-        return f"it is no call of {cls.target} that is understood: {reason}" if reason else ""
+        return f"it is not a call of {cls.target} that is understood: {reason}" if reason else ""
 
     @property
     def results(self) -> tuple[AnyShape, ...]:

@@ -159,7 +159,7 @@ class PartialRules:
             words = f"`{instruction.name}` copies elements"
             yield OperandStates((*values, *inits, *indices), words)
         elif combined not in REDUCTIONS:
-            self.note(instruction.name, "its computation is no known reduction", instruction)
+            self.note(instruction.name, "its computation is not a known reduction", instruction)
         elif combined == reduction:
             yield from _pass_on(instruction, rule, (*inits, *indices), reduction)
             yield from self._term_splits(instruction, rule, reads, inits, indices)

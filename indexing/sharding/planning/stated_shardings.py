@@ -91,7 +91,7 @@ def stated_shardings(module: Module) -> StatedShardings | None:
             shardings = [sharding for _, sharding in _by_leaf(call, mesh)]
             if len(shardings) != 1:
                 if any(any(s.dims) for s in _shardings(call)):
-                    left_out.append(f"the mesh of `{call.name}` is no part of {mesh}")
+                    left_out.append(f"the mesh of `{call.name}` is not a part of {mesh}")
                 continue
             sharding = shardings[0]
             source = call.operands[0].name

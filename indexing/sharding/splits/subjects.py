@@ -157,7 +157,7 @@ def _obstacle(op: object) -> str:
     """Return why devices may have other values of an instruction than one device has."""
     match op:
         case None:
-            return "is no registered op"
+            return "is not a registered op"
         case Collective() | DeviceId() | EndpointOp():
             return "depends on the device"
         case Rng() | RngGetAndUpdateState():

@@ -105,7 +105,7 @@ def waiting_sums(tiling: LoopTiling) -> Iterator[str]:
             first, second = (
                 nest.key.array.instruction.name for nest in (statistic, user) if nest.key
             )
-            yield f"`{second}` waits for `{first}`, which is no factor of its terms"
+            yield f"`{second}` waits for `{first}`, which is not a factor of its terms"
 
 
 def _statistics(tiling: LoopTiling) -> Iterator[_Statistic]:

@@ -248,7 +248,7 @@ def best_tilings(  # noqa: PLR0913  # the options of both searches
             instruction, device or "H100", top, lists, loop_sizes, accept, own, to, output_id
         )
     if not isinstance(objective, str):
-        raise ValueError("an objective that is no name needs loops=True")
+        raise ValueError("an objective that is not a name needs loops=True")
     if loop_sizes is not None:
         raise ValueError("loop_sizes needs loops=True")
     limits = limits or (TilingLimits() if device is None else TilingLimits.of_gpu(device))

@@ -130,7 +130,7 @@ class _Tile:
                 if v in inside and v.lower < v.upper:
                     raise NotTileable(
                         f"{rt.name} has another value for each {v.name} in "
-                        f"[{v.lower}, {v.upper}]: the windows that it starts are no single box"
+                        f"[{v.lower}, {v.upper}]: the windows that it starts are not one box"
                     )
             for v in self.map.dims:
                 if v in inside:
