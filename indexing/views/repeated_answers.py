@@ -17,6 +17,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.answering import is_shared
 from indexing.dataflow.queries import walk_of
+from indexing.dataflow.walk import Walk
 from indexing.ops.structured_ops import parameter_numbers
 from indexing.views.formats import lines
 from indexing.views.map_query import Query
@@ -77,12 +78,7 @@ class RepeatedAnswers:
 
     def learn(self, instruction: Instruction, table: MapTable) -> None:
         """Keep the answer for an instruction if all others of its form have the same."""
-        form = instruction.form
-        if form is None or not isinstance(form.shape, Shape) or None in form.operand_shapes:
-            return
-        if instruction.called_computations or not is_shared(self._walk, instruction):
-            return
-        if (answer := self._answer(table)) is not None:
+        if is_of_form(self._walk, instruction) and (answer := self._answer(table)) is not None:
             self._known.keep(self._key(instruction), answer)
 
     def _answer(self, table: MapTable) -> RepeatedAnswer | None:
@@ -103,6 +99,14 @@ class RepeatedAnswers:
         text = "%s".join([part.replace("%", "%%") for part in parts[::2]])
         grades = tuple([row.map.grade for row in table.rows if row.map is not None])
         return RepeatedAnswer(text, names, grades)
+
+
+def is_of_form(walk: Walk, instruction: Instruction) -> bool:
+    """Return True if the maps to the operands are known to be those of all others of the form."""
+    form = instruction.form
+    if form is None or not isinstance(form.shape, Shape) or None in form.operand_shapes:
+        return False
+    return not instruction.called_computations and is_shared(walk, instruction)
 
 
 def _mark(number: int) -> str:

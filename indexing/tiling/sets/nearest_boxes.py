@@ -5,13 +5,14 @@ Symbolic constraints are sufficient, and not always necessary; here tilings are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from operator import or_
 from typing import Final
 
+from hlo.memo import Memo
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
 from indexing.tiling.sets.operands import TiledOperand
@@ -23,8 +24,8 @@ MAX_TILINGS: Final = 8
 """Maximum number of tilings to build for one nearest size."""
 
 
-def nearest_boxes(operand: TiledOperand) -> Iterator[NearestSizes]:
-    """Yield the nearest sizes of each dimension for which the tiles of an operand are boxes.
+def nearest_boxes(operand: TiledOperand) -> tuple[NearestSizes, ...]:
+    """Return the nearest sizes of each dimension for which the tiles of an operand are boxes.
 
     The other sizes do not change.  Dimensions without such sizes within `MAX_TILINGS` tilings are
     left out.
@@ -32,9 +33,22 @@ def nearest_boxes(operand: TiledOperand) -> Iterator[NearestSizes]:
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[3,4] parameter(0)  ROOT r = f32[12] reshape(p) }"
     >>> tiling = indexing.tile(hlo.parse(text).entry.root, [7])
-    >>> list(nearest_boxes(tiling.operands[0]))
-    [NearestSizes(name='ts_0', smaller=4, larger=8)]
+    >>> nearest_boxes(tiling.operands[0])
+    (NearestSizes(name='ts_0', smaller=4, larger=8),)
     """
+    if any(m.runtime for m in operand.maps) or operand.unknown is not None:
+        return _nearest_boxes(operand)
+    key = operand.maps, operand.grid, operand.shape.rank
+    known = _NEAREST.get(key)
+    return _NEAREST.keep(key, _nearest_boxes(operand)) if known is None else known
+
+
+_NEAREST: Final = Memo[Hashable, tuple[NearestSizes, ...]](1 << 10)
+"""The sizes by the maps, the grid and the rank: many operands of a program have the same."""
+
+
+def _nearest_boxes(operand: TiledOperand) -> tuple[NearestSizes, ...]:
+    nearest_sizes = []
     for k, (size, n) in enumerate(zip(operand.grid.sizes, operand.grid.dims, strict=True)):
         size = min(size, n)
         nearest = NearestSizes(
@@ -43,7 +57,8 @@ def nearest_boxes(operand: TiledOperand) -> Iterator[NearestSizes]:
             _first(operand, k, range(size + 1, n + 1)),
         )
         if str(nearest):
-            yield nearest
+            nearest_sizes.append(nearest)
+    return tuple(nearest_sizes)
 
 
 def _first(operand: TiledOperand, k: int, sizes: range) -> int | None:

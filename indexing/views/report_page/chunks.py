@@ -13,6 +13,9 @@ CHUNK_CHARACTERS: Final = 1 << 18
 """Number of characters of JSON after which a chunk ends."""
 
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
+
 def pack_text(text: str) -> str:
     """Return text as gzip in base64, whose characters need no escapes in HTML.
 
@@ -26,7 +29,7 @@ def pack_text(text: str) -> str:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON without spaces; lone surrogates of a text are escaped."""
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def chunks(values: Iterable[Any]) -> list[tuple[int, str]]:

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hlo.memo import Memo
+from hlo.modules.forms import InstructionForm
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.op_source import OpSource
 from hlo.text.source import HloError
+from indexing.dataflow.queries import walk_of
+from indexing.dataflow.walk import Walk
 from indexing.views.access_kinds import kinds_of
 from indexing.views.map_answers import answer, answers_to_parameters
 from indexing.views.map_query import Query
@@ -23,10 +27,13 @@ from indexing.views.map_tables import (
     runtime_text,
     shape_text,
 )
+from indexing.views.repeated_answers import is_of_form
 from indexing.views.report_page.tile_details import TileDetails
 
 MAX_ROWS: Final = 200
 """Limit on the maps of one instruction in one section; beyond it, they are counted."""
+MAX_FORMS: Final = 1 << 12
+"""Limit on the forms of instructions whose maps are kept."""
 FORWARD: Final = Query(directions=("input-to-output",))
 TO_PARAMETERS: Final = Query(to_parameters=True)
 
@@ -44,6 +51,10 @@ class Details:
     tiled: frozenset[Instruction]
     is_mapped: bool
     kinds: dict[Instruction, list[str]] = field(default_factory=dict)
+    _walk: Walk = field(init=False, default_factory=lambda: walk_of(**Query().options))
+    _forms: Memo[InstructionForm, tuple[list[str], list[Any]]] = field(
+        init=False, default_factory=lambda: Memo(MAX_FORMS)
+    )
     _frames: dict[int, list[str]] = field(init=False, default_factory=dict)
     _tiles: TileDetails = field(init=False, default_factory=TileDetails)
     _swept: Computation | None = field(init=False, default=None)
@@ -57,13 +68,12 @@ class Details:
             details["op_name"] = source.op_name
             details["frames"] = self._frame_texts(source)
         try:
-            tables = list(answer(instruction, Query(), instruction.module.filename))
+            self.kinds[instruction], maps = self._maps(instruction)
         except HloError as error:
             details["fault"] = str(error)
             return details
-        self.kinds[instruction] = sorted({kind for t in tables for kind in kinds_of(t.rows)})
         if instruction.operands:
-            details["maps"] = _tables(tables)
+            details["maps"] = maps
             if self.is_mapped:
                 file = instruction.module.filename
                 details["forward"] = _tables(answer(instruction, FORWARD, file))
@@ -72,6 +82,24 @@ class Details:
         if instruction in self.tiled:
             details["tiles"] = self._tiles.of(instruction)
         return details
+
+    def _maps(self, instruction: Instruction) -> tuple[list[str], list[Any]]:
+        """Return the kinds of the maps to the operands, and the maps of each output.
+
+        Instructions of one form differ in the names of their operands only.
+        """
+        form = instruction.form
+        known = None if form is None else self._forms.get(form)
+        if known is not None:
+            kinds, maps = known
+            return kinds, _with_names(maps, instruction)
+        tables = list(answer(instruction, Query(), instruction.module.filename))
+        kinds = sorted({kind for table in tables for kind in kinds_of(table.rows)})
+        maps = _tables(tables)
+        if form is not None and is_of_form(self._walk, instruction):
+            if all(row.path is None for table in tables for row in table.rows):
+                self._forms.keep(form, (kinds, maps))
+        return kinds, maps
 
     def _frame_texts(self, source: OpSource) -> list[str]:
         """Return the places of a source; instructions with the same stack frame share them."""
@@ -103,6 +131,15 @@ def _tables(tables: Iterable[MapTable]) -> list[Any]:
         shape = shape_text(table.shape)
         values.append([table.output, table.outputs, shape, list(map(_row, rows)), more])
     return values
+
+
+def _with_names(maps: Iterable[list[Any]], instruction: Instruction) -> list[Any]:
+    """Return the maps of an instruction, given those of another one of its form."""
+    operands = instruction.operands
+    return [
+        [*head, [{**row, "name": operands[row["operand"]].name} for row in rows], more]
+        for *head, rows, more in maps
+    ]
 
 
 def _row(row: MapRow) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 import hlo
 import indexing
+import indexing.tiling.sets.nearest_boxes as nearest_boxes_module
 from hlo import Instruction
 from indexing import TiledOperand, Tiling, Unknown, methods
 from indexing.maps.regions import boxes as box_algebra
@@ -104,3 +105,16 @@ def test_the_tiles_of_a_report_take_few_comparisons_of_boxes(
     assert "boxes by 16 maps" in str(page)
     assert 0 < len(unions) < 30
     assert 0 < len(compared) < 2_000
+
+
+def test_operands_with_the_same_maps_share_the_nearest_boxes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "ENTRY e { p = f32[7,11] parameter(0)  ROOT r = f32[77] reshape(p) }"
+    (first,) = indexing.tile(hlo.parse(text).entry.root, [13]).operands
+    (again,) = indexing.tile(hlo.parse(text).entry.root, [13]).operands
+    (other,) = indexing.tile(hlo.parse(text).entry.root, [17]).operands
+    expected = nearest_boxes(first)
+    monkeypatch.setattr(nearest_boxes_module, "_nearest_boxes", lambda _: None)
+    assert nearest_boxes(again) == expected
+    assert nearest_boxes(other) is None
