@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
+from indexing.dataflow.compositions import Compositions
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.dataflow.walk import Walk
@@ -79,20 +80,33 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
 
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each parameter of its computation."""
-    answer = _to_parameters(walk, instruction, output_id)
+    (answer,) = outputs_to_parameters(walk, instruction, [output_id])
+    return answer
+
+
+def outputs_to_parameters(
+    walk: Walk, instruction: Instruction, output_ids: Sequence[int]
+) -> Iterator[Answer]:
+    """Yield the maps from each of several outputs to each parameter of the computation."""
+    answers = _outputs_to_parameters(walk, instruction, output_ids)
     if not walk.edges.options.assume:
-        return answer
-    return _mark_assumptions(
-        answer, _to_parameters(walk.without_assumptions, instruction, output_id), walk
-    )
+        return answers
+    plain = _outputs_to_parameters(walk.without_assumptions, instruction, output_ids)
+    return _mark_all_assumptions(answers, plain, walk)
 
 
-def _to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
-    start = output_of(instruction, output_id)
+def _outputs_to_parameters(
+    walk: Walk, instruction: Instruction, output_ids: Sequence[int]
+) -> Iterator[Answer]:
+    starts = [output_of(instruction, number) for number in output_ids]
     require_sound_parameters(instruction.computation)
     walk.prepare(dependencies_of([instruction]), backward=True)
-    parameters, reached = instruction.computation.parameters, walk.to_only_parameter(start)
-    return _parameter_answer(start, output_id, parameters, reached, _memoised_entries(walk))
+    parameters, entry_of = instruction.computation.parameters, _memoised_entries(walk)
+    options, are_several = walk.edges.options, len(starts) > 1
+    shared = Compositions(options, edges_first=False, keeps_steps=are_several)
+    for start, number in zip(starts, output_ids, strict=True):
+        reached = walk.to_only_parameter(start, shared)
+        yield _parameter_answer(start, number, parameters, reached, entry_of)
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -101,9 +115,7 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     if not walk.edges.options.assume:
         return answers
     plain = _all_to_parameters(walk.without_assumptions, computation)
-    return (
-        _mark_assumptions(answer, other, walk) for answer, other in zip(answers, plain, strict=True)
-    )
+    return _mark_all_assumptions(answers, plain, walk)
 
 
 def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -117,6 +129,13 @@ def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
         yield _parameter_answer(start, output, tuple(needed), reached, entry_of)
+
+
+def _mark_all_assumptions(
+    answers: Iterable[Answer], plain: Iterable[Answer], walk: Walk
+) -> Iterator[Answer]:
+    pairs = zip(answers, plain, strict=True)
+    return (_mark_assumptions(answer, other, walk) for answer, other in pairs)
 
 
 def _mark_assumptions(answer: Answer, plain: Answer, walk: Walk) -> Answer:

@@ -7,9 +7,10 @@ set once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Final, NamedTuple
 
+from hlo.modules.module import Instruction
 from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.related_values import has_possible_values
 from indexing.maps.arrays import ArrayRef
@@ -58,7 +59,7 @@ def _many_pairs() -> Reason:
 
 
 class Compositions:
-    """The map sets of one walk.
+    """The map sets of one walk, or of several.
 
     Equal sets are one object, so they are never changed.  Certified and explained compositions are
     not shared: each of them is counted or recorded.
@@ -66,16 +67,56 @@ class Compositions:
     Args:
         options: the options of the sets.
         edges_first: compose ``x -> maps(edge(x))``; otherwise ``x -> edge(maps(x))``.
+        keeps_steps: keep the steps from each array, for further walks through it.
     """
 
-    def __init__(self, options: Options, *, edges_first: bool) -> None:
-        self.options, self.edges_first = options, edges_first
+    def __init__(self, options: Options, *, edges_first: bool, keeps_steps: bool = False) -> None:
+        self.options, self.edges_first, self.keeps_steps = options, edges_first, keeps_steps
         self.is_sharing = not (options.certify or is_explaining())
+        self._steps: Final[dict[Hashable, tuple[WalkStep, ...]]] = {}
         self._along: Final[dict[Hashable, EdgeCompositions]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
         self._hulls: Final[dict[MapSet, MapSet]] = {}
         self._coalesced: Final[dict[MapSet, MapSet]] = {}
         self._size = 0
+
+    def steps(
+        self,
+        array: ArrayRef,
+        key: Hashable,
+        edges: Callable[[], Iterable[AccessEdge]],
+        toward: Collection[Instruction] | None,
+        sizes: Callable[[ArrayRef], Space],
+    ) -> Iterable[WalkStep]:
+        """Return the steps from an array back to its operands, found once if they are kept.
+
+        Args:
+            key: what the edges depend on besides the array.
+            edges: returns the edges from the array.
+            toward: leave out operands that are not in it; by default, none.
+            sizes: returns the sizes of an operand.
+        """
+        if not (self.keeps_steps and self.is_sharing):
+            return self._steps_along(array, edges(), toward, sizes)
+        known = self._steps.get((array, key))
+        if known is None:
+            steps = self._steps_along(array, edges(), toward, sizes)
+            known = self._steps[array, key] = tuple(steps)
+        return known
+
+    def _steps_along(
+        self,
+        array: ArrayRef,
+        edges: Iterable[AccessEdge],
+        toward: Collection[Instruction] | None,
+        sizes: Callable[[ArrayRef], Space],
+    ) -> Iterator[WalkStep]:
+        operands = array.instruction.operands
+        for edge in edges:
+            operand = operands[edge.operand]
+            if toward is None or operand in toward:
+                to = ArrayRef(operand, edge.operand_path)
+                yield WalkStep(to, edge, self.along(edge, sizes(to)))
 
     def along(self, edge: AccessEdge, space: Space) -> EdgeCompositions:
         """Return the compositions with an edge.
@@ -147,11 +188,26 @@ class Compositions:
         self._size += 1 + len(maps.maps)
         if self._size > MAX_SHARED:
             self._size = 0
+            self._steps.clear()
             self._along.clear()
             self._sets.clear()
             self._hulls.clear()
             self._coalesced.clear()
         return self.shared_set(maps)
+
+
+class WalkStep(NamedTuple):
+    """A step along an edge.
+
+    Attributes:
+        to: the array that the edge leads to.
+        edge: the edge.
+        along: the compositions with the edge.
+    """
+
+    to: ArrayRef
+    edge: AccessEdge
+    along: EdgeCompositions
 
 
 class EdgeCompositions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hlo.modules.module import Computation, Instruction, Module
@@ -92,8 +93,7 @@ class Walk:
         map_sets = {start: compositions.shared_set(self._start(start))}
         waiting = UsersFirst(start, within)
         for instruction, arrays in waiting:
-            operands = instruction.operands
-            if not operands:
+            if not instruction.operands:
                 continue
             for array in arrays:
                 here = map_sets[array] if toward is None else map_sets.pop(array)
@@ -102,20 +102,16 @@ class Walk:
                 lost = is_over or here.lost_exactness
                 edges = self.edges.inexact if lost else self.edges
                 walk = self._along(edges, instruction, backward=True)
-                for edge in walk.backward_edges(array, fold=not is_over):
-                    operand = operands[edge.operand]
-                    if toward is not None and operand not in toward:
-                        continue
-                    to = ArrayRef(operand, edge.operand_path)
-                    budget.add(edge, here)
-                    along = compositions.along(edge, self.edges.sizes(to))
-                    total = map_sets.get(to)
+                find, key = partial(walk.backward_edges, array, fold=not is_over), (lost, is_over)
+                for step in compositions.steps(array, key, find, toward, self.edges.sizes):
+                    budget.add(step.edge, here)
+                    total = map_sets.get(step.to)
                     if total is None:
-                        map_sets[to] = along.first(here)
-                        if operand.operands:
-                            waiting.add(to)
+                        map_sets[step.to] = step.along.first(here)
+                        if step.to.instruction.operands:
+                            waiting.add(step.to)
                     else:
-                        map_sets[to] = along.add_compositions(total, here)
+                        map_sets[step.to] = step.along.add_compositions(total, here)
         return compositions.within(budget, map_sets)
 
     def to_parameters(
@@ -128,7 +124,7 @@ class Walk:
         toward = dependent_on_parameters(start.instruction.computation)
         return self.backward(start, toward=toward, shared=shared)
 
-    def to_only_parameter(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
+    def to_only_parameter(self, start: ArrayRef, shared: Compositions) -> dict[ArrayRef, MapSet]:
         """Return the maps of `to_parameters`, composed as by `sweep` if there is one parameter.
 
         In both ways, each array has one set of maps.  The sets of `sweep` start at smaller arrays
@@ -136,7 +132,7 @@ class Walk:
         """
         parameters = start.instruction.computation.parameters
         if sum(len(leaves(parameter.shape)) for parameter in parameters) != 1:
-            return self.to_parameters(start)
+            return self.to_parameters(start, shared)
         compositions = Compositions(self.edges.options, edges_first=True)
         computed: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
         for array in reversed(self._dependencies(start)):

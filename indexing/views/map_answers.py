@@ -177,12 +177,14 @@ def _backward_rows(
     walk: Walk, instruction: Instruction, query: Query, outputs: Sequence[int]
 ) -> _Answered:
     """Return the rows of the maps to the operands or parameters."""
-    maps_of = answering.to_parameters if query.to_parameters else answering.to_operands
+    if query.to_parameters:
+        results = answering.outputs_to_parameters(walk, instruction, outputs)
+    else:
+        results = (answering.to_operands(walk, instruction, output) for output in outputs)
     operands: Sequence[Instruction] = ()
     answers: dict[int, dict[int, list[MapRow]]] = {}
     is_decided = False
-    for output in outputs:
-        result = maps_of(walk, instruction, output)
+    for output, result in zip(outputs, results, strict=True):
         if query.values:
             is_decided |= is_decided_by(query.values, result)
             result = with_given_values(result, query.values, Options(**query.options))
