@@ -18,10 +18,10 @@ from indexing.equivalence.values.formulas.expansions import (
     SELECT_AND_SCATTER,
 )
 from indexing.equivalence.values.formulas.sorts import STABLE
+from indexing.equivalence.values.laws.inverse_functions import LOG_POWER
 from indexing.equivalence.values.laws.reals import (
     EXPONENTIALS,
     INVERSE_POWER,
-    LOG_POWER,
     MASKED,
     RECIPROCAL,
     REDUCED_TOGETHER,

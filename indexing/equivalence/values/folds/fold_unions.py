@@ -26,7 +26,7 @@ from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.exact.encode import Relation
-from simplifier.linear import Expr
+from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
 Equal = Callable[[Formula, Formula], bool]
@@ -91,6 +91,16 @@ def equal_unions(
     sides = [folds.of(combiner, term, first, limit) for term in (before, after)]
     if not all(sides):
         return False
+    if _have_equal_unions(algebra, combiner, sides, equal):
+        return True
+    is_moved = _are_apart_by_constants(sides)
+    return is_moved and _have_equal_unions(algebra, combiner, _from_zero(algebra, sides), equal)
+
+
+def _have_equal_unions(
+    algebra: FormulaAlgebra, combiner: str, sides: Sequence[Sequence[SetFold]], equal: Equal
+) -> bool:
+    """Return True if the folds of two sums have equal values over equal sets."""
     ours, theirs = _over_equal_elements(algebra, sides)
     groups: list[tuple[list[SetFold], list[SetFold]]] = []
     for side, parts in enumerate((ours, theirs)):
@@ -101,6 +111,31 @@ def equal_unions(
                 groups.append(group)
             group[side].append(part)
     return all(_equal_sets(algebra, combiner, *group) for group in groups)
+
+
+def _are_apart_by_constants(sides: Sequence[Sequence[SetFold]]) -> bool:
+    """Return True if the elements of two folds have as many values, but begin elsewhere.
+
+    They index closed folds, of which one may have further elements at the ends.
+    """
+    if any(len(side) != 1 for side in sides):
+        return False
+    ours, theirs = ([(z.lower, z.size) for z in part.elements] for (part,) in sides)
+    return ours != theirs and [size for _, size in ours] == [size for _, size in theirs]
+
+
+def _from_zero(algebra: FormulaAlgebra, sides: Sequence[Sequence[SetFold]]) -> list[list[SetFold]]:
+    """Return folds whose elements are counted from zero."""
+    return [[_counted_from_zero(algebra, part) for part in side] for side in sides]
+
+
+def _counted_from_zero(algebra: FormulaAlgebra, part: SetFold) -> SetFold:
+    elements = tuple([Variable(z.name, 0, z.size - 1) for z in part.elements])
+    pairs = zip(part.elements, elements, strict=True)
+    swap = {z: (new.as_expr() if new.upper else as_expr(0)) + z.lower for z, new in pairs}
+    value = algebra.rewriting(swap)(part.value)
+    index = tuple([e - z.lower for e, z in zip(part.index, part.elements, strict=True)])
+    return SetFold(replace(part.fold, values=(value,)), elements, index)
 
 
 def _first_unused(variables: Iterable[Variable]) -> int:

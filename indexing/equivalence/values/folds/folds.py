@@ -24,13 +24,24 @@ from indexing.equivalence.values.folds.fold_ranges import (
     stride_ranges,
     tighten_ranges,
 )
+from indexing.equivalence.values.folds.known_combiners import (
+    EXTREMA,
+    known_combiner,
+    narrow_fold,
+)
 from indexing.equivalence.values.folds.neutral_elements import (
     is_neutral,
     neutral_value,
 )
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
-from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call
+from indexing.equivalence.values.laws.exact import (
+    NARROW,
+    float_value,
+    is_call,
+    is_negative_choice,
+)
 from indexing.equivalence.values.laws.integers import has_ring, sum_of
+from indexing.equivalence.values.laws.roundings import float_before_rounding, narrow_type
 from indexing.equivalence.values.terms.closed_terms import close_body, unused_name
 from indexing.equivalence.values.terms.functions import is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
@@ -40,8 +51,6 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
 IDEMPOTENT: Final = frozenset([each.opcode for each in COMBINERS.values() if each.is_idempotent])
-
-_ARGUMENTS: Final = [("argument", number, ()) for number in (0, 1)]
 
 MAX_EVALUATED: Final = 256
 """Limit on the constants of a fold that is evaluated."""
@@ -57,7 +66,11 @@ def fold_formula(algebra: FormulaAlgebra, fold: Fold) -> Formula:
     guards = normal_guards(fold.guards)
     if any(c.is_false for c in guards):
         return fold.inits[fold.leaf]
-    fold = _known_combiner(replace(fold, guards=guards))
+    fold = known_combiner(algebra, replace(fold, guards=guards))
+    narrow = narrow_fold(algebra, fold)
+    if narrow is not None:
+        rounded = fold_formula(algebra, narrow)
+        return algebra.apply("convert", (), fold.element_type, [rounded])
     if not fold.combiner:
         simpler = solve_range(algebra, fold)
         return _close_fold(algebra, fold) if simpler is fold else fold_formula(algebra, simpler)
@@ -85,7 +98,33 @@ def _at_most_one(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
 
 
 def _rest(algebra: FormulaAlgebra, fold: Fold) -> Formula:
-    return _simpler_sum(algebra, fold) or _close_fold(algebra, fold)
+    simpler = _simpler_sum(algebra, fold) or _rounded_extremum(algebra, fold)
+    return simpler or _close_fold(algebra, fold)
+
+
+def _rounded_extremum(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
+    """``round(fold(x))`` for an extremum of values ``round(x)``, which is computed in f32."""
+    (value,) = fold.values
+    if fold.combiner not in EXTREMA:
+        return None
+    if fold.element_type in NARROW:
+        wide = algebra.apply("convert", (), "f32", [value])
+        init = algebra.apply("convert", (), "f32", [fold.inits[0]])
+        rest = fold_formula(
+            algebra, replace(fold, element_type="f32", values=(wide,), inits=(init,))
+        )
+        return algebra.apply("convert", (), fold.element_type, [rest])
+    kind = narrow_type(value)
+    if kind is None:
+        return None
+    rounded = algebra.apply("convert", (), kind, [value])
+    plain = float_before_rounding(rounded, fold.element_type) or value
+    if plain is value:
+        rest = _close_fold(algebra, fold)
+    else:
+        rest = fold_formula(algebra, replace(fold, values=(plain,)))
+    narrow = algebra.apply("convert", (), kind, [rest])
+    return algebra.apply("convert", (), fold.element_type, [narrow])
 
 
 def _evaluate_constants(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
@@ -108,21 +147,6 @@ def _evaluate_constants(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
                 return None
     _note(algebra, fold, REORDER)
     return result
-
-
-def _known_combiner(fold: Fold) -> Fold:
-    """Return a fold with the known combiner that its function applies, if it does."""
-    if fold.combiner or len(fold.functions) != 1:
-        return fold
-    (result,) = fold.functions
-    arguments = [t.array.head for t in result.arguments if t.array is not None]
-    types = {t.type for t in (result, *fold.values, *fold.inits)}
-    if result.kind != "apply" or sorted(arguments) != _ARGUMENTS or len(types) > 1:
-        return fold
-    opcode, attributes = result.head
-    if opcode not in COMBINERS or attributes:
-        return fold
-    return replace(fold, combiner=opcode, functions=())
 
 
 def _close_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula:
@@ -275,6 +299,10 @@ def _scale_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     if float_value(value) not in (None, 0, 1) and math.isfinite(value.value):
         one = algebra.table.constant(1, value.type)
         return _multiply_fold(algebra, fold, [value], one)
+    if is_negative_choice(value):
+        minus_one = algebra.table.constant(-1, value.type)
+        rest = algebra.apply("negate", (), value.type, [value])
+        return _multiply_fold(algebra, fold, [minus_one], rest)
     if is_call(value, "select"):
         return _mask_fold(algebra, fold)
     if not is_call(value, "negate", "multiply"):

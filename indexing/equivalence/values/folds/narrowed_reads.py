@@ -1,19 +1,22 @@
 """`ReadingAlgebra`: a fold that is read at some of its indices has other choices and guards.
 
-``reduce add[8](choose(d0 <= (4, 7): x, 0))`` read at ``d0 in [0, 4]`` is ``reduce add[5](x)``.
+``reduce add[8](choose(d0 <= (4, 7): x, 0))`` read at ``d0 in [0, 4]`` is ``reduce add[5](x)``.  Its
+dimensions may be fewer, too: if it depends on ``d0 + d1`` alone, read at ``[2 - d2, d2]`` it
+depends on none; and ``d0 floordiv 2`` is ``d1`` if it is read at ``2 * d1``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from math import gcd
 from typing import NamedTuple
 
 from indexing.equivalence.values.folds.folds import fold_formula, instantiate_fold, open_fold
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
-from simplifier.atoms import Variable
+from simplifier.atoms import Floor, Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 
@@ -47,15 +50,48 @@ class ReadingAlgebra(FormulaAlgebra):
     """
 
     @cached_property
+    def _folded(self) -> dict[tuple[int, tuple[Expr, ...]], tuple[Formula, tuple[str, ...]]]:
+        """The elements of closed folds that are folded again."""
+        return {}
+
+    @cached_property
+    def _quotients(self) -> dict[int, bool]:
+        """True for the numbers of closed folds with quotients of indices."""
+        return {}
+
+    @cached_property
     def _conditions(self) -> dict[int, list[_SumCondition]]:
         """The conditions of closed folds, by the numbers of these."""
         return {}
 
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
         """Return an element of an array; that of a fold is simplified by bounds of the index."""
-        if array.kind == "fold" and self._is_simpler(array, index):
-            return fold_formula(self, instantiate_fold(self, self.table.read(array, index), "s"))
-        return super().read(array, index)
+        if array.kind != "fold" or not (
+            _shares_variables(index)
+            or self._is_divided(array, index)
+            or self._is_simpler(array, index)
+        ):
+            return super().read(array, index)
+        key = array.number, tuple(index)
+        if key not in self._folded:
+            start = len(self.uses)
+            fold = instantiate_fold(self, self.table.read(array, index), "s")
+            self._folded[key] = fold_formula(self, fold), tuple(self.uses[start:])
+            del self.uses[start:]
+        element, names = self._folded[key]
+        self.note(names)
+        return element
+
+    def _is_divided(self, array: Formula, index: Sequence[Expr]) -> bool:
+        """Return True if a fold has quotients, and is read at multiples of a number."""
+        if not any(gcd(*e.parts.values()) > 1 for e in index):
+            return False
+        if array.number not in self._quotients:
+            ranges = open_fold(array, array.arguments, array.index).ranges
+            body = OpenBody(self.table, array.arguments, array.index, ranges)
+            atoms = [atom for form in body.linear_forms for atom in form.parts]
+            self._quotients[array.number] = any(isinstance(atom, Floor) for atom in atoms)
+        return self._quotients[array.number]
 
     def _is_simpler(self, array: Formula, index: Sequence[Expr]) -> bool:
         """Return True if the bounds of an index decide a choice or a guard of a fold."""
@@ -68,6 +104,12 @@ class ReadingAlgebra(FormulaAlgebra):
             self._conditions[array.number] = [c for c in every if c.undecided(all_bounds)]
         conditions = self._conditions[array.number]
         return any(c.undecided(bounds) != c.undecided(all_bounds) for c in conditions)
+
+
+def _shares_variables(index: Sequence[Expr]) -> bool:
+    """Return True if two indices have a variable in common, so that a sum of both may be less."""
+    variables = [variables_in([e]) for e in index]
+    return sum(map(len, variables)) > len(frozenset[Variable]().union(*variables))
 
 
 def _conditions(table: FormulaTable, array: Formula) -> Iterator[_SumCondition]:

@@ -222,17 +222,21 @@ def _first_form(
     """Return an expression that determines a range variable, and the variable.
 
     Indices of reads come first: the expressions of choices have no constants.  Expressions of fewer
-    variables come first, then those of other dimensions by what these reach, so that the order of
-    operands matters least.
+    variables come first, then those of symbols, since a fold may be closed over ``2 - d0`` as well
+    as over ``d0``, then others by what their dimensions reach, so that the order of operands
+    matters least.
     """
     table = algebra.table
     terms = list(OpenBody(table, (value,), (), tuple(ranges)).all_terms())
     for is_read in (True, False):
-        places: dict[Expr, int] = {}
+        places: dict[Expr, tuple[bool, int]] = {}
         for term in terms:
             if (term.kind == "read") == is_read:
                 for k, expr in enumerate(term.index):
-                    place = 0 if term.array is None else supports.dimension(term.array, k)
+                    place = False, 0
+                    if term.array is not None:
+                        is_closed = term.array.kind != "symbol"
+                        place = is_closed, supports.dimension(term.array, k)
                     places[expr] = min(place, places.get(expr, place))
         form = _solvable(table, places, ranges)
         if form is not None:
@@ -241,7 +245,7 @@ def _first_form(
 
 
 def _solvable(
-    table: FormulaTable, places: Mapping[Expr, int], ranges: Sequence[Variable]
+    table: FormulaTable, places: Mapping[Expr, tuple[bool, int]], ranges: Sequence[Variable]
 ) -> tuple[Expr, Variable] | None:
     """Return the first expression that determines a range variable, and the variable.
 
@@ -251,7 +255,7 @@ def _solvable(
     Args:
         places: what the dimensions that the expressions index reach.
     """
-    best: tuple[tuple[int, int], Expr, Variable] | None = None
+    best: tuple[tuple[int, tuple[bool, int]], Expr, Variable] | None = None
     pending = list(places.items())[::-1]
     while pending:
         expr, place = pending.pop()

@@ -16,9 +16,13 @@ from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.numbering import NumberedArray
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
+from indexing.equivalence.values.terms.closed_terms import close_body
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import dims
 from indexing.ops.sort import Sort
+from simplifier.atoms import Variable
+from simplifier.linear import as_expr
+from simplifier.substitute import Substitution
 
 STABLE: Final = "sort(x) = stable sort(x)"
 
@@ -80,6 +84,8 @@ def stable_sort(
 ) -> Formula:
     """Return an element ``d0, d1, …`` of a result of a stable sort of arrays of one shape.
 
+    Each row is sorted alone, so the other dimensions are those on which the rows depend.
+
     Args:
         array: a result; an array of the sizes of the operands, or a part of it from index 0 on.
         operands: the elements of the operands.
@@ -99,14 +105,25 @@ def stable_sort(
         new = (name, 2 * kept.index(place // 2) + place % 2, path)
         names[symbol] = table.array("symbol", new, symbol.type, symbol.dims)
     renamed = Renaming(bodies.algebra, names)(order)
-    sizes = tuple([((), own.shape.dims)] * len(kept) + [("", 1)])
-    attributes = ("dimensions", (along,)), ("is_stable", True)
+    place = dims(own.shape)[along]
+    row = Variable("r", *place.bounds)
+    swap = bodies.algebra.rewriting({place: row.as_expr()})
+    rows = [swap(operands[k]) for k in kept]
+    closure = close_body(table, bodies.algebra.rewriting, rows, ranges=[row], keeps_ranges=True)
+    sorted_sizes = (*[v.upper + 1 for v in closure.dims], row.upper + 1)
+    last = Variable(f"d{len(closure.dims)}", *row.bounds)
+    swap = bodies.algebra.rewriting({v: last.as_expr() for v in closure.ranges})
+    sizes = tuple([((), sorted_sizes)] * len(kept) + [("", 1)])
+    attributes = ("dimensions", (len(closure.dims),)), ("is_stable", True)
     head = "sort", attributes, (kept.index(number),), sizes, ()
-    arguments = [*[operands[k] for k in kept], renamed]
-    element_type = operands[number].type
-    ordered = table.array("opaque", head, element_type, own.shape.dims, arguments)
-    at = [v.as_expr() if v.upper else v.as_expr() * 0 for v in dims(array.shape)]
-    return table.read(ordered, at)
+    arguments = [*map(swap, closure.terms), renamed]
+    ordered = table.array("opaque", head, operands[number].type, sorted_sizes, arguments)
+    values = {
+        v: at.as_expr() if at.upper else as_expr(0)
+        for v, at in zip(dims(own.shape), dims(array.shape), strict=True)
+    }
+    at = Substitution(values)
+    return table.read(ordered, [*map(at, closure.index), at(place.as_expr())])
 
 
 def _without_ties(bodies: Bodies, order: Formula, are_places: Sequence[bool]) -> Formula | None:

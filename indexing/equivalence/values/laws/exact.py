@@ -14,9 +14,6 @@ from indexing.equivalence.values.laws import integers
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import (
     is_float,
-    is_integral,
-    keeps_values,
-    same_rounding,
 )
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.ops.combiners import COMBINERS
@@ -94,7 +91,15 @@ def _multiply(algebra: Constructors, call: Application) -> Formula | None:
         return pair[0]
     if pair is not None and pair[1] == -1:
         return algebra.apply("negate", (), call.element_type, [pair[0]])
+    left, right = call.arguments
+    if left is right and is_float_abs(left):
+        return algebra.apply("multiply", (), call.element_type, [left.arguments[0]] * 2)
     return _without_sign(algebra, call)
+
+
+def is_float_abs(term: Formula) -> bool:
+    """Return True for the absolute value of a float, not of a complex number."""
+    return is_call(term, "abs") and term.arguments[0].type == term.type and is_float(term.type)
 
 
 def _divide(algebra: Constructors, call: Application) -> Formula | None:
@@ -129,11 +134,15 @@ def _without_sign(algebra: Constructors, call: Application) -> Formula | None:
 
 
 def is_negative_choice(term: Formula) -> bool:
-    """Return True for a choice among constants of which the first has the sign bit."""
-    if term.kind != "choose":
+    """Return True for a choice among constants of which the first has the sign bit.
+
+    It is a choice by an index, or by a predicate.
+    """
+    if term.kind != "choose" and not is_call(term, "select"):
         return False
-    values = [each for term in term.arguments if (each := float_value(term)) is not None]
-    return len(values) == len(term.arguments) and math.copysign(1, values[0]) < 0
+    branches = term.arguments if term.kind == "choose" else term.arguments[1:]
+    values = [each for branch in branches if (each := float_value(branch)) is not None]
+    return len(values) == len(branches) and math.copysign(1, values[0]) < 0
 
 
 def _abs(algebra: Constructors, call: Application) -> Formula | None:
@@ -290,62 +299,6 @@ def _is_complement(p: Formula) -> bool:
     return direction == "NE" or (direction == "LE" and not is_float(p.arguments[0].type))
 
 
-def _convert(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    target = call.element_type
-    if x.type == target:
-        return x
-    if x.type == "pred" and ELEMENT_TYPES[target].kind != "complex":
-        numbers = [algebra.table.constant(value, target) for value in (1, 0)]
-        return algebra.apply("select", (), target, [x, *numbers])
-    if x.kind == "index" and is_integral(target) and integers.fits(x.index[0], target):
-        return algebra.table.index(x.index[0], target)
-    if is_call(x, "convert"):
-        source = x.arguments[0].type
-        if keeps_values(source, x.type) and same_rounding(source, x.type, target):
-            return algebra.apply("convert", (), target, x.arguments)
-    return _selected_conversion(algebra, x, target)
-
-
-def _selected_conversion(algebra: Constructors, x: Formula, target: str) -> Formula | None:
-    """``convert(select(p, convert(x), convert(y))) = select(p, x, y)``, widened first."""
-    if not is_call(x, "select") or not keeps_values(target, x.type):
-        return None
-    if any(not is_call(t, "convert") or t.arguments[0].type != target for t in x.arguments[1:]):
-        return None
-    inner = [t.arguments[0] for t in x.arguments[1:]]
-    return algebra.apply("select", (), target, [x.arguments[0], *inner])
-
-
-def _narrow(algebra: Constructors, call: Application) -> Formula | None:
-    """``op(x, y)`` in bf16 or f16 is the rounded result in f32."""
-    wide = [t.type for t in call.arguments if t.type in NARROW]
-    if not wide or (call.element_type not in NARROW and call.opcode != "compare"):
-        return None
-    arguments = [algebra.apply("convert", (), "f32", [t]) for t in call.arguments]
-    if call.opcode == "compare":
-        return algebra.apply("compare", call.attributes, "pred", arguments)
-    result = algebra.apply(call.opcode, call.attributes, "f32", arguments)
-    return algebra.apply("convert", (), call.element_type, [result])
-
-
-def _part(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    return x.arguments[call.opcode == "imag"] if is_call(x, "complex") else None
-
-
-def _bitcast(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    if x.type == call.element_type:
-        return x
-    is_same_width = ELEMENT_TYPES[x.type].bits == ELEMENT_TYPES[call.element_type].bits
-    if is_same_width and is_call(x, "bitcast-convert"):
-        (inner,) = x.arguments
-        if ELEMENT_TYPES[inner.type].bits == ELEMENT_TYPES[x.type].bits:
-            return algebra.apply("bitcast-convert", (), call.element_type, [inner])
-    return None
-
-
 FLOAT_LAWS: Final = (
     ValueLaw("x - y = x + (-y)", "exact", ("subtract",), "floats",
              "IEEE 754 defines subtraction so.", _subtract),
@@ -355,7 +308,7 @@ FLOAT_LAWS: Final = (
              "floats; also -(x * c) = x * (-c), and the same for quotients",
              "Rounding is symmetric, and the sign of a product is a product of signs.", _negate),
     ValueLaw("x * 1 = x", "exact", ("multiply",),
-             "floats; also x * (-1) = -x and (-x) * y = -(x * y)",
+             "floats; also x * (-1) = -x, |x| * |x| = x * x and (-x) * y = -(x * y)",
              "Both sides are the rounded value of the same real number.", _multiply),
     ValueLaw("x / 2^k = x * 2^-k", "exact", ("divide",),
              "2^k and 2^-k are not subnormal; also (-x) / y = -(x / y)",
@@ -381,17 +334,4 @@ FLOAT_LAWS: Final = (
     ValueLaw("select(p, x, x) = x", "exact", ("select",),
              "also for a constant predicate, select(p, true, false) = p, select(not p, x, y) = "
              "select(p, y, x), p being a comparison, too", "By cases of p.", _select),
-    ValueLaw("convert(convert(x)) = convert(x)", "exact", ("convert",),
-             "the first conversion keeps every value of its operand's type",
-             "The second conversion takes the same number; integers wrap modulo 2^bits.", _convert),
-    ValueLaw("op(x, y) = convert(op(convert(x), convert(y)))", "exact",
-             ("add", "multiply", "divide", "sqrt", "maximum", "minimum", "negate", "abs",
-              "compare"),
-             "bf16 and f16 by way of f32",
-             "f32 has at least 2p + 2 bits of precision, so rounding twice is rounding once "
-             "(S. Figueroa, When is double rounding innocuous?, 1995).", _narrow),
-    ValueLaw("real(complex(x, y)) = x", "exact", ("real", "imag"), "none",
-             "The definition of complex numbers.", _part),
-    ValueLaw("bitcast-convert(bitcast-convert(x)) = bitcast-convert(x)", "exact",
-             ("bitcast-convert",), "equal widths", "The same bits.", _bitcast),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Final
 
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import ELEMENT_TYPES
-from indexing.equivalence.values.laws.exact import is_call
+from indexing.equivalence.values.laws.exact import float_value, is_call, is_float_abs
 from indexing.equivalence.values.laws.integers import has_ring, value_of
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import bits_of, is_float
@@ -41,9 +41,13 @@ def _ordered_bits(algebra: Constructors, term: Formula, kind: str) -> Formula:
 
 def _unsigned_comparison(algebra: Constructors, call: Application) -> Formula | None:
     """``x < 0`` of numbers that are not negative."""
-    direction = dict(call.attributes)["direction"]
+    given = dict(call.attributes)
+    direction = given["direction"]
     left, right = call.arguments
     if direction == "LT" and value_of(right) == 0 and _is_not_negative(left):
+        return algebra.table.constant(False, "pred")
+    limit = float_value(right) if is_float_abs(left) else None
+    if direction == "LT" and limit is not None and limit <= 0 and not given.get("type"):
         return algebra.table.constant(False, "pred")
     if direction == "LE" and value_of(left) == 0 and _is_not_negative(right):
         return algebra.table.constant(True, "pred")
@@ -103,8 +107,9 @@ ORDER_LAWS: Final = (
              "IEEE 754 totalOrder; NaNs are ordered by sign and payload on both sides.",
              _total_order),
     ValueLaw("x < 0 is false", "exact", ("compare",),
-             "x is unsigned, or max(y, c) with c >= 0; also 0 <= x is true",
-             "The least unsigned number is 0.", _unsigned_comparison),
+             "x is unsigned, or max(y, c) with c >= 0; also 0 <= x is true; x is |y| of floats",
+             "The least unsigned number is 0, and so is the least |y|; NaN < 0 is false.",
+             _unsigned_comparison),
     ValueLaw("x / 2^k = select(x < 0, -(|x| >> k), |x| >> k)", "exact", ("divide", "remainder"),
              "signed integers, k > 0; also x % 2^k = select(x < 0, -(|x| and 2^k - 1), ..)",
              "Division truncates; |x| of the least number is 2^(bits - 1) as unsigned number.",

@@ -10,7 +10,15 @@ import math
 from typing import Final
 
 from hlo.shapes.shape import ELEMENT_TYPES
-from indexing.equivalence.values.laws.exact import NARROW, float_value, is_call, is_negative_choice
+from indexing.equivalence.values.laws.exact import (
+    NARROW,
+    float_value,
+    is_call,
+    is_float_abs,
+    is_negative_choice,
+)
+from indexing.equivalence.values.laws.extrema import EXTREMUM_LAWS
+from indexing.equivalence.values.laws.inverse_functions import FUNCTION_LAWS
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.laws.roundings import EXCESS_LAW
 from indexing.equivalence.values.terms.functions import ROUNDED, evaluate, function_of, is_float
@@ -32,10 +40,6 @@ ZERO_BRANCH: Final = "select(p, x, -0) = select(p, x, 0)"
 COMPLEX_ONE: Final = "z * 1 = z"
 ZERO_PRODUCT: Final = "x * 0 = 0"
 MASKED: Final = "select(p, x, 0) * y = select(p, x * y, 0)"
-LOG_EXP: Final = "log(exp(x)) = x"
-LOG_POWER: Final = "log(power(x, y)) = y * log(x)"
-SQRT_SQUARE: Final = "sqrt(x * x) = |x|"
-POWER: Final = "power(x, 2) = x * x"
 NARROW_FUNCTION: Final = "f(x) in bf16 = convert(f(convert(x)))"
 
 
@@ -207,7 +211,13 @@ class _Factors:
             other = "rsqrt" if is_call(term, "sqrt") else "sqrt"
             self.numerators.append(self.algebra.apply(other, (), self.kind, term.arguments))
         else:
-            (self.denominators if inverse else self.numerators).append(term)
+            side = self.denominators if inverse else self.numerators
+            if is_float_abs(term) and term in side:  # |x| * |x| = x * x
+                side.remove(term)
+                for _ in range(2):
+                    self.add(term.arguments[0], inverse)
+                return
+            side.append(term)
         if len(self.numerators) + len(self.denominators) + len(self.exponents) > MAX_FACTORS:
             raise _TooManyFactors
 
@@ -308,55 +318,6 @@ def _complex_product(algebra: Constructors, call: Application) -> Formula | None
     return None
 
 
-def _log(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    if not is_float(call.element_type):
-        return None
-    if is_call(x, "exponential"):
-        algebra.note({LOG_EXP})
-        return x.arguments[0]
-    if is_call(x, "power"):
-        algebra.note({LOG_POWER})
-        base, exponent = x.arguments
-        log = algebra.apply("log", (), x.type, [base])
-        return algebra.apply("multiply", (), x.type, [exponent, log])
-    return None
-
-
-def _sqrt(algebra: Constructors, call: Application) -> Formula | None:
-    (x,) = call.arguments
-    if is_call(x, "multiply") and len(x.arguments) == 2 and x.arguments[0] is x.arguments[1]:
-        if is_float(call.element_type):
-            algebra.note({SQRT_SQUARE})
-            return algebra.apply("abs", (), call.element_type, [x.arguments[0]])
-    return None
-
-
-def _power(algebra: Constructors, call: Application) -> Formula | None:
-    x, exponent = call.arguments
-    value = float_value(exponent)
-    kind = call.element_type
-    if value is None or not is_float(kind):
-        return None
-    one = algebra.table.constant(1, kind)
-    result = None
-    if value == 1:
-        result = x
-    elif value == 0:
-        result = one
-    elif value == 0.5:
-        result = algebra.apply("sqrt", (), kind, [x])
-    elif value == -0.5:
-        result = algebra.apply("rsqrt", (), kind, [x])
-    elif value in (2, 3):
-        result = algebra.apply("multiply", (), kind, [x] * int(value))
-    elif value == -1:
-        result = algebra.apply("divide", (), kind, [one, x])
-    if result is not None:
-        algebra.note({POWER})
-    return result
-
-
 def _narrow_function(algebra: Constructors, call: Application) -> Formula | None:
     if call.element_type not in NARROW or any(t.type not in NARROW for t in call.arguments):
         return None
@@ -381,10 +342,7 @@ REAL_LAWS: Final = (
              "Infinite parts of z make NaN in products by the zero part of 1.", _complex_product),
     ValueLaw(ZERO_BRANCH, "sign of zero", ("select",), "a constant -0 of floats",
              "0 and -0 are equal numbers.", _zero_branch),
-    ValueLaw(LOG_EXP, "real", ("log",), "floats", "Inverse functions of the reals.", _log),
-    ValueLaw(SQRT_SQUARE, "real", ("sqrt",), "floats",
-             "x * x may overflow or underflow.", _sqrt),
-    ValueLaw(POWER, "real", ("power",), "constant exponents 0, 1, 2, 3, -1, 1/2 and -1/2",
-             "The definition of powers in the reals.", _power),
+    *FUNCTION_LAWS,
+    *EXTREMUM_LAWS,
     EXCESS_LAW,
 )  # fmt: skip

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
+from hlo.shapes.shape import dtype
 from indexing.equivalence.values.laws.exact import NARROW, is_call
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import is_float
@@ -58,6 +61,63 @@ def _value(term: Formula, kind: str) -> Formula:
     return term if value is None else value
 
 
+def _rounded_inside(algebra: Constructors, call: Application) -> Formula | None:
+    """``round(max(x, y)) = max(round(x), round(y))``, back in the wider type."""
+    (narrow,) = call.arguments
+    kind = call.element_type
+    x = float_before_rounding(narrow, kind)
+    if x is None or not is_call(x, *_SELECTING) or x.arguments[-1].type != kind:
+        return None
+    opcode, attributes = x.head
+
+    def rounded(term: Formula) -> Formula:
+        if term.type != kind:
+            return term  # the predicate of a selection
+        return algebra.apply(
+            "convert", (), kind, [algebra.apply("convert", (), narrow.type, [term])]
+        )
+
+    return algebra.apply(opcode, attributes, kind, list(map(rounded, x.arguments)))
+
+
+def narrow_type(value: Formula) -> str | None:
+    """Return the narrow type of which all values of an f32 are; None if there is none."""
+    kinds: set[str] = set()
+    constants: list[Formula] = []
+    pending, visited = [value], set[int]()
+    while pending:
+        term = pending.pop()
+        if term.number in visited:
+            continue
+        visited.add(term.number)
+        if term.type != "f32":
+            return None
+        if is_call(term, "convert"):
+            kinds.add(term.arguments[0].type)
+        elif is_call(term, "select"):
+            pending += term.arguments[1:]
+        elif term.kind == "choose" or is_call(term, *_SELECTING):
+            pending += term.arguments
+        elif term.kind == "constant":
+            constants.append(term)
+        else:
+            return None
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    is_narrow = kind in NARROW and all(is_of_type(constant, kind) for constant in constants)
+    return kind if is_narrow else None
+
+
+def is_of_type(term: Formula, kind: str) -> bool:
+    """Return True for a constant that is a number of a narrower type."""
+    if term.kind != "constant" or not is_float(term.type):
+        return False
+    with np.errstate(all="ignore"):
+        value = np.asarray(term.value)
+        return bool(value.astype(dtype(kind)).astype(value.dtype) == value)
+
+
 ROUNDING_LAWS: Final = (
     ValueLaw(
         "round(max(round(x), y)) = round(max(x, y))",
@@ -67,6 +127,14 @@ ROUNDING_LAWS: Final = (
         "Rounding is monotone, symmetric in the sign and idempotent, so it commutes with these "
         "functions.",
         _rounded_twice,
+    ),
+    ValueLaw(
+        "round(max(x, y)) = max(round(x), round(y))",
+        "exact",
+        ("convert",),
+        "a conversion to bf16 or f16 and back; also min, negate, abs and select",
+        "Rounding is monotone and symmetric in the sign, so it commutes with these functions.",
+        _rounded_inside,
     ),
 )
 EXCESS_LAW: Final = ValueLaw(

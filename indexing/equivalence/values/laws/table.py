@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from indexing.equivalence.values.laws.conversions import CONVERSION_LAWS
 from indexing.equivalence.values.laws.exact import FLOAT_LAWS
 from indexing.equivalence.values.laws.integers import LAWS
 from indexing.equivalence.values.laws.law import ValueLaw
@@ -16,7 +17,8 @@ from indexing.equivalence.values.laws.orders import ORDER_LAWS
 from indexing.equivalence.values.laws.reals import DEFINITIONS, REAL_LAWS
 from indexing.equivalence.values.laws.roundings import ROUNDING_LAWS
 
-TABLE: Final = (*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *ROUNDING_LAWS, *DEFINITIONS, *REAL_LAWS)
+_EXACT: Final = (*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *CONVERSION_LAWS, *ROUNDING_LAWS)
+TABLE: Final = (*_EXACT, *DEFINITIONS, *REAL_LAWS)
 
 
 def by_opcode(laws: Iterable[ValueLaw]) -> dict[str, list[ValueLaw]]:
@@ -28,4 +30,4 @@ def by_opcode(laws: Iterable[ValueLaw]) -> dict[str, list[ValueLaw]]:
     return table
 
 
-EXACT_LAWS: Final = by_opcode((*LAWS, *ORDER_LAWS, *FLOAT_LAWS, *ROUNDING_LAWS))
+EXACT_LAWS: Final = by_opcode(_EXACT)
