@@ -47,7 +47,12 @@ class ReadingAlgebra(FormulaAlgebra):
     """Constructors of terms in which reads of closed folds are simplified.
 
     Arguments as of `FormulaAlgebra`.
+
+    Attributes:
+        merges_dimensions: a fold is closed again for an index on which it may depend otherwise.
     """
+
+    merges_dimensions: bool = False
 
     @cached_property
     def _folded(self) -> dict[tuple[int, tuple[Expr, ...]], tuple[Formula, tuple[str, ...]]]:
@@ -67,9 +72,8 @@ class ReadingAlgebra(FormulaAlgebra):
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
         """Return an element of an array; that of a fold is simplified by bounds of the index."""
         if array.kind != "fold" or not (
-            _shares_variables(index)
-            or self._is_divided(array, index)
-            or self._is_simpler(array, index)
+            self._is_simpler(array, index)
+            or (self.merges_dimensions and self._has_fewer_dimensions(array, index))
         ):
             return super().read(array, index)
         key = array.number, tuple(index)
@@ -82,8 +86,10 @@ class ReadingAlgebra(FormulaAlgebra):
         self.note(names)
         return element
 
-    def _is_divided(self, array: Formula, index: Sequence[Expr]) -> bool:
-        """Return True if a fold has quotients, and is read at multiples of a number."""
+    def _has_fewer_dimensions(self, array: Formula, index: Sequence[Expr]) -> bool:
+        """Return True if sums or quotients in a fold may be less at an index."""
+        if _shares_variables(index):
+            return True
         if not any(gcd(*e.parts.values()) > 1 for e in index):
             return False
         if array.number not in self._quotients:

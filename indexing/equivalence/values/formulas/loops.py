@@ -17,6 +17,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.equivalence.values.formulas.applications import Bodies, Frame
 from indexing.equivalence.values.formulas.element_algebra import own_index
+from indexing.equivalence.values.formulas.first_iterations import FirstValues
 from indexing.equivalence.values.formulas.numbering import Leaves, NumberedArray, needed_arrays
 from indexing.equivalence.values.formulas.overwritten import overwritten_leaves
 from indexing.equivalence.values.laws.symbols import Renaming, symbols_in
@@ -181,6 +182,23 @@ class _Loop:
         The value of a leaf is its initial value, if that is invariant, or the symbol of the first
         leaf that is always equal.  The last part is the condition.
         """
+        for _ in range(MAX_ROUNDS):
+            state, after, truth = self._assumed_leaves()
+            symbols = {path: term for path, term in state.items() if term is self._symbol(path)}
+            first = FirstValues(self.bodies.algebra, symbols, self.inits, after, truth)
+            if all(self.inits[path] is value for path, value in first.inits.items()):
+                break
+            self.inits |= first.inits
+            self.first = self._frame(self.inits)
+        else:
+            return self._assumed_leaves()
+        if not first.inits:
+            return state, after, truth
+        kept = {path: first.without_selections(term) for path, term in after.items()}
+        return state, kept, first.without_selections(truth)
+
+    def _assumed_leaves(self) -> tuple[dict[Path, Formula], dict[Path, Formula], Formula]:
+        """Return what `_preserved_leaves` does, as the body computes it."""
         state = dict(self.inits)
         for count in range(MAX_ROUNDS + 1):
             if count == MAX_ROUNDS:

@@ -22,7 +22,7 @@ from simplifier.interval import Interval, contains
 from simplifier.linear import Expr
 
 
-class _IterationCount(NamedTuple):
+class IterationCounter(NamedTuple):
     """A carried leaf that increases by 1 in each iteration.
 
     Attributes:
@@ -48,7 +48,7 @@ def overwritten_leaves(
         inits, after: their values before the loop and after an iteration.
         truth: the condition.
     """
-    counter = _counter(symbols, inits, after, truth)
+    counter = iteration_counter(symbols, inits, after, truth)
     if counter is None:
         return set()
     return {
@@ -60,13 +60,16 @@ def overwritten_leaves(
     }
 
 
-def _counter(
+def iteration_counter(
     symbols: Mapping[Path, Formula],
     inits: Mapping[Path, Formula],
     after: Mapping[Path, Formula],
     truth: Formula,
-) -> _IterationCount | None:
-    """Return the leaf with the number of the iteration, if the condition is a limit on it."""
+) -> IterationCounter | None:
+    """Return the leaf with the number of the iteration, if the condition is a limit on it.
+
+    There is at least one iteration.  Arguments as of `overwritten_leaves`.
+    """
     if not is_call(truth, "compare") or dict(truth.head[1])["direction"] != "LT":
         return None
     symbol, limit = truth.arguments[0], value_of(truth.arguments[1])
@@ -76,7 +79,7 @@ def _counter(
     start = value_of(inits[path])
     if start is None or start >= limit or _sum_parts(after[path]) != (symbol, 1, 1):
         return None
-    return _IterationCount(symbol, (start, limit - 1))
+    return IterationCounter(symbol, (start, limit - 1))
 
 
 def _sum_parts(term: Formula) -> tuple[Formula, int, int]:
@@ -90,7 +93,7 @@ def _sum_parts(term: Formula) -> tuple[Formula, int, int]:
 
 
 def _written_value(
-    table: FormulaTable, counter: _IterationCount, symbol: Formula, after: Formula
+    table: FormulaTable, counter: IterationCounter, symbol: Formula, after: Formula
 ) -> Formula | None:
     """Return the value of the elements that iterations write, if these are all elements."""
     if after.kind != "choose":
@@ -105,7 +108,7 @@ def _written_value(
 
 
 def _covers(
-    table: FormulaTable, counter: _IterationCount, symbol: Formula, expr: Expr, piece: Interval
+    table: FormulaTable, counter: IterationCounter, symbol: Formula, expr: Expr, piece: Interval
 ) -> bool:
     """Return True if an expression is in a piece once for each element, the lower end excluded."""
     places = dict(zip(symbol.index, _dims(symbol), strict=True))
@@ -123,7 +126,7 @@ def _covers(
     return contains((min(ends), max(ends)), (0, places[along[0]] - 1))
 
 
-def _index_ends(table: FormulaTable, counter: _IterationCount, v: Variable) -> list[int]:
+def _index_ends(table: FormulaTable, counter: IterationCounter, v: Variable) -> list[int]:
     """Return the first and the last value of a runtime variable that counts iterations, if so."""
     place = table.runtime[v]
     term, factor, constant = _sum_parts(place)

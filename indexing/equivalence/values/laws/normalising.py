@@ -29,6 +29,8 @@ class RealAlgebra(ReadingAlgebra):
         keeps_roundings: leave out the law that drops roundings to a narrower type.
     """
 
+    merges_dimensions = True
+
     def __init__(
         self, exact: FormulaAlgebra, *, exact_arithmetic: bool, keeps_roundings: bool = False
     ) -> None:
