@@ -92,3 +92,35 @@ def test_an_update_is_rounded_to_the_type_of_its_base() -> None:
         for each in (module, plain)
     ]
     assert texts[0] == texts[1]
+
+
+# fmt: off
+PARTS = [
+    # op on p f32[4,3], q f32[4,3] and start i, j            type of the result, with f32 in place of bf16
+    ("slice(p), slice={[1:3], [0:3]}",                       "[2,3]"),
+    ("dynamic-slice(p, i, j), dynamic_slice_sizes={2,3}",    "[2,3]"),
+    ("transpose(p), dimensions={1,0}",                       "[3,4]"),
+    ("reshape(p)",                                           "[12]"),
+    ("broadcast(p), dimensions={1,2}",                       "[2,4,3]"),
+    ("concatenate(p, q), dimensions={0}",                    "[8,3]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("op, dims", PARTS)
+def test_a_part_in_another_type_is_rounded(op: str, dims: str) -> None:
+    parameters = """ENTRY e { p = f32[4,3] parameter(0)  q = f32[4,3] parameter(1)
+      i = s32[] parameter(2)  j = s32[] constant(0) """
+    rounded = hlo.parse(f"{parameters} c = bf16{dims} {op}  ROOT r = f32{dims} convert(c) }}")
+    after = hlo.parse(
+        f"{parameters} c = f32{dims} {op}  n = bf16{dims} convert(c)  ROOT r = f32{dims} convert(n) }}"
+    )
+    plain = hlo.parse(f"{parameters} ROOT c = f32{dims} {op} }}")
+    verdict = equivalent(rounded, after)
+    assert isinstance(verdict, Proved), verdict
+    assert dict(verdict.laws) == {}
+    assert not equivalent(plain, rounded)
+    inputs = [np.linspace(1, 2, 12, dtype=np.float32).reshape(4, 3) for _ in range(2)]
+    ours, theirs, other = (run(m, [*inputs, np.int32(1)])[0] for m in (rounded, after, plain))
+    assert (ours == theirs).all()
+    assert (ours != other).any()

@@ -129,7 +129,13 @@ class Step:
         self, rule: CopyRule, cases: Sequence[tuple[Guards, Formula]], otherwise: Formula,
         rest: Guards,
     ) -> Formula | Unknown:  # fmt: skip
-        """Return the formula of a copied element, with the type of the result."""
+        """Return the formula of a copied element, with the type of the result.
+
+        A compiler that propagates bf16 leaves copies of parts in another type: each is a `convert`.
+        """
+        if rule.function is None:
+            otherwise = self._rounded_copy(otherwise)
+            cases = [(guards, self._rounded_copy(term)) for guards, term in cases]
         if any(term.type != otherwise.type for _, term in cases):
             return self._unknown("is copied from arrays of several types")
         for guards, term in reversed(cases):
@@ -143,6 +149,12 @@ class Step:
         key = "bitcast-convert", (), element_type
         self.algebra.functions[key] = rule.function
         return self.algebra.apply(*key, [otherwise])
+
+    def _rounded_copy(self, term: Formula) -> Formula:
+        """Return a float in the type of the result, if that is a float too."""
+        element_type = self.shape.element_type
+        is_rounded = term.type != element_type and is_float(term.type) and is_float(element_type)
+        return self._convert_term(term, element_type) if is_rounded else term
 
     def join(self, rule: CopyRule, parts: Sequence[Formula]) -> Unknown:
         """Return that the bits of parts have no formula; `bits` defines some."""
