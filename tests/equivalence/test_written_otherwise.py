@@ -33,6 +33,8 @@ mixed { a = f32[] parameter(0)  i = s32[] parameter(1)  b = f32[] parameter(2)
   j = s32[] parameter(3)  g = pred[] compare(i, j), direction=GT
   v = f32[] select(g, a, b)
   k = s32[] select(g, i, j)  ROOT t = (f32[], s32[]) tuple(v, k) }
+oru8 { a = u8[] parameter(0)  b = u8[] parameter(1)  ROOT c = u8[] or(a, b) }
+oru32 { a = u32[] parameter(0)  b = u32[] parameter(1)  ROOT c = u32[] or(a, b) }
 less { a = f32[] parameter(0)  b = f32[] parameter(1)
   ROOT c = pred[] compare(a, b), direction=LT }
 ENTRY e { x = f32[4,6] parameter(0)  y = f32[4,6] parameter(1)  z = f32[] constant(0)
@@ -41,6 +43,16 @@ ENTRY e { x = f32[4,6] parameter(0)  y = f32[4,6] parameter(1)  z = f32[] consta
   """
 ARG: Final = "t = (f32[4], s32[4]) reduce(x, i, m, k), dimensions={1}, to_apply=%s"
 NARROW: Final = "n = bf16[4,6] convert(x)  w = f32[4,6] convert(n)  "
+PACKED: Final = """p = pred[4,6] compare(x, y), direction=LT  n = u32[4,6] convert(p)
+  j = u32[4,6] iota(), iota_dimension=1  c5 = u32[] constant(5)
+  f5 = u32[4,6] broadcast(c5), dimensions={{}}  h = u32[4,6] subtract(f5, j)
+  c3 = u32[] constant(3)  f3 = u32[4,6] broadcast(c3), dimensions={{}}  w = u32[4,6] add(f3, j)
+  l = u32[4,6] shift-left(n, {places})  b = {kind}[4,6] convert(l)  zb = {kind}[] constant(0)
+  o = {kind}[4] reduce(b, zb), dimensions={{1}}, to_apply=or{kind}
+  u = u32[4] convert(o)  v = u32[4,6] broadcast(u), dimensions={{0}}
+  c1 = u32[] constant(1)  f1 = u32[4,6] broadcast(c1), dimensions={{}}
+  t = u32[4,6] shift-left(f1, {read})  a = u32[4,6] and(t, v)  q = pred[4,6] convert(a)
+  ROOT r = f32[4,6] select(q, x, zero)"""
 ROUND: Final = "c = bf16[4] convert(%s)  ROOT r = f32[4] convert(c)"
 
 # fmt: off
@@ -121,6 +133,14 @@ TABLE: Final = {
         NARROW + "v = bf16[4,6] convert(y)  u = f32[4,6] convert(v)  "
         "ROOT s = f32[4,6] maximum(w, u)",
         NARROW + "s = f32[4,6] add(w, y)  a = bf16[4,6] convert(s)  ROOT r = f32[4,6] convert(a)"),
+    "predicates in the bits of a number": (
+        "p = pred[4,6] compare(x, y), direction=LT  ROOT r = f32[4,6] select(p, x, zero)",
+        PACKED.format(kind="u8", places="j", read="j"),
+        PACKED.format(kind="u8", places="j", read="h")),
+    "predicates in the bits of a number that is too narrow": (
+        "p = pred[4,6] compare(x, y), direction=LT  ROOT r = f32[4,6] select(p, x, zero)",
+        PACKED.format(kind="u32", places="j", read="j"),
+        PACKED.format(kind="u8", places="w", read="w")),
     "rows that are sorted in other shapes": (
         "a = f32[2,2,6] reshape(x)  s = f32[2,2,6] sort(a), dimensions={2}, is_stable=true, "
         "to_apply=less  ROOT r = f32[4,6] reshape(s)",

@@ -13,8 +13,10 @@ from math import gcd
 from typing import NamedTuple
 
 from indexing.equivalence.values.folds.folds import fold_formula, instantiate_fold, open_fold
+from indexing.equivalence.values.folds.packed_predicates import packed_predicate
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.terms.closed_terms import OpenBody
+from indexing.equivalence.values.terms.functions import Attributes
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Floor, Variable, variables_in
 from simplifier.interval import Interval
@@ -68,6 +70,16 @@ class ReadingAlgebra(FormulaAlgebra):
     def _conditions(self) -> dict[int, list[_SumCondition]]:
         """The conditions of closed folds, by the numbers of these."""
         return {}
+
+    def _simplify(
+        self, opcode: str, attributes: Attributes, element_type: str, arguments: Sequence[Formula]
+    ) -> Formula:
+        """Return a function of terms; predicates are read from packed bits."""
+        if opcode == "convert" and element_type == "pred":
+            predicate = packed_predicate(self, arguments[0])
+            if predicate is not None:
+                return predicate
+        return super()._simplify(opcode, attributes, element_type, arguments)
 
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
         """Return an element of an array; that of a fold is simplified by bounds of the index."""

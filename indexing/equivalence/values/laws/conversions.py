@@ -9,6 +9,7 @@ from indexing.equivalence.values.laws import integers
 from indexing.equivalence.values.laws.exact import NARROW, is_call
 from indexing.equivalence.values.laws.law import Application, Constructors, ValueLaw
 from indexing.equivalence.values.terms.functions import (
+    is_float,
     is_integral,
     keeps_values,
     same_rounding,
@@ -34,7 +35,14 @@ def _convert(algebra: Constructors, call: Application) -> Formula | None:
 
 
 def _selected_conversion(algebra: Constructors, x: Formula, target: str) -> Formula | None:
-    """``convert(select(p, convert(x), convert(y))) = select(p, x, y)``, widened first."""
+    """``convert(select(p, convert(x), convert(y))) = select(p, x, y)``, widened first.
+
+    A selection of bf16 or f16 that is widened is a selection of widened values.
+    """
+    if is_call(x, "select") and x.type in NARROW and is_float(target):
+        wide = [algebra.apply("convert", (), target, [t]) for t in x.arguments[1:]]
+        if keeps_values(x.type, target):
+            return algebra.apply("select", (), target, [x.arguments[0], *wide])
     if not is_call(x, "select") or not keeps_values(target, x.type):
         return None
     if any(not is_call(t, "convert") or t.arguments[0].type != target for t in x.arguments[1:]):
@@ -74,7 +82,8 @@ def _bitcast(algebra: Constructors, call: Application) -> Formula | None:
 
 CONVERSION_LAWS: Final = (
     ValueLaw("convert(convert(x)) = convert(x)", "exact", ("convert",),
-             "the first conversion keeps every value of its operand's type",
+             "the first conversion keeps every value of its operand's type; also of a selection of "
+             "bf16 or f16",
              "The second conversion takes the same number; integers wrap modulo 2^bits.", _convert),
     ValueLaw("op(x, y) = convert(op(convert(x), convert(y)))", "exact",
              ("add", "multiply", "divide", "sqrt", "maximum", "minimum", "negate", "abs",
