@@ -1,13 +1,14 @@
 """Carried leaves of a loop that the first iteration replaces, as if they had this value before.
 
 XLA:TPU passes memory that no instruction has written into a loop, and writes the initial value
-inside: ``select(i = first, x, carried)`` is read everywhere.  The loop has the results of the one
-with the initial value x that reads ``carried``, if it has at least one iteration.
+inside: ``select(i = first, x, carried)`` is read everywhere.  Where the first iteration computes
+what other iterations compute of x, the loop is the one with the initial value x that has no
+selections, if it has at least one iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from indexing.equivalence.values.formulas.overwritten import iteration_counter
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
@@ -34,109 +35,67 @@ class FirstValues:
         truth: Formula,
     ) -> None:
         """Find the leaves; arguments as of `overwritten_leaves`."""
-        self.algebra = algebra
-        self._arrays: set[Formula] = set()
-        self._is_first: Formula | None = None
         self.inits: dict[Path, Formula] = {}
         counter = iteration_counter(symbols, inits, after, truth)
         if counter is None:
             return
-        first = algebra.table.constant(counter.values[0], counter.symbol.type)
+        start = algebra.table.constant(counter.values[0], counter.symbol.type)
         attributes = ("direction", "EQ"), ("type", "")
-        self._is_first = algebra.apply("compare", attributes, "pred", [counter.symbol, first])
+        is_first = algebra.apply("compare", attributes, "pred", [counter.symbol, start])
         terms = [*after.values(), truth]
         own = {symbol.array for symbol in symbols.values()}
-        selections = list(_selections(terms, self._is_first))
-        for path, symbol in symbols.items():
-            value = self._first_value(symbol, [t for t in selections if _read(t) is symbol.array])
-            if value is None or own & set(symbols_in([value])):
-                continue
-            assert symbol.array is not None
-            if _is_read_otherwise(terms, symbol.array, self._is_first):
-                continue
-            self.inits[path] = value
-            self._arrays.add(symbol.array)
-
-    def _first_value(self, symbol: Formula, selections: Iterable[Formula]) -> Formula | None:
-        """Return the value in place of a leaf, if all selections agree on it; else None."""
-        pairs = [term.arguments[1:] for term in selections]
-        values = {x for x, read in pairs if read is symbol or x.kind == "constant"}
-        if len(values) != 1:
-            return None
-        (value,) = values
-        for x, read in pairs:
-            at = self.algebra.rewriting(
-                {
-                    variable: index
-                    for own, index in zip(symbol.index, read.index, strict=True)
-                    for variable in variables_in([own])
-                }
-            )
-            if at(value) is not x:
-                return None
-        return value if value.free <= symbol.free else None
+        values: dict[Path, Formula] = {}
+        for selection in _selections(terms, is_first):
+            for path, symbol in symbols.items():
+                x, read = selection.arguments[1:]
+                is_whole = read is symbol or (x.kind == "constant" and read.array is symbol.array)
+                if is_whole and x.free <= symbol.free and not own & set(symbols_in([x])):
+                    values.setdefault(path, x)
+        first, self._later = (
+            Renaming(algebra, {is_first: algebra.table.constant(truth, "pred")})
+            for truth in (True, False)
+        )
+        replaced = {symbols[path]: value for path, value in values.items()}
+        of_value = _Replacement(algebra, replaced)
+        if all(of_value(self._later(term)) is first(term) for term in terms):
+            self.inits = values
 
     def without_selections(self, term: Formula) -> Formula:
-        """Return a term that reads the leaves without the selections."""
-        assert self._is_first is not None
-        return _WithoutSelections(self.algebra, self._is_first, self._arrays)(term)
+        """Return a term as iterations after the first one compute it."""
+        return self._later(term)
 
 
-def _read(selection: Formula) -> Formula | None:
-    """Return the array that a selection reads in later iterations."""
-    return selection.arguments[2].array
-
-
-def _selections(terms: Iterable[Formula], is_first: Formula) -> Iterable[Formula]:
-    """Yield the subterms ``select(is_first, x, read)``."""
-    for term in _subterms(terms):
-        if is_call(term, "select") and term.arguments[0] is is_first:
-            if _read(term) is not None:
-                yield term
-
-
-def _is_read_otherwise(terms: Iterable[Formula], array: Formula, is_first: Formula) -> bool:
-    """Return True if an array is read without a selection."""
-
-    def parts(term: Formula) -> tuple[Formula, ...]:
-        is_selected = (
-            is_call(term, "select") and term.arguments[0] is is_first and _read(term) is array
-        )
-        return (*term.arguments[:2], *term.arguments[2].children) if is_selected else parts_of(term)
-
-    visited: set[int] = set()
-    pending = list(terms)
-    while pending:
-        term = pending.pop()
-        if term.number in visited:
-            continue
-        visited.add(term.number)
-        if term.array is array:
-            return True
-        pending += parts(term)
-    return False
-
-
-def _subterms(terms: Iterable[Formula]) -> Iterable[Formula]:
+def _selections(terms: Iterable[Formula], is_first: Formula) -> Iterator[Formula]:
+    """Yield the subterms ``select(is_first, x, y)``."""
     visited: set[int] = set()
     pending = list(terms)
     while pending:
         term = pending.pop()
         if term.number not in visited:
             visited.add(term.number)
-            yield term
+            if is_call(term, "select") and term.arguments[0] is is_first:
+                yield term
             pending += parts_of(term)
 
 
-class _WithoutSelections(Renaming):
-    """Rebuilds terms in which arrays are read without ``select(is_first, x, read)``."""
+class _Replacement(Renaming):
+    """Rebuilds terms in which formulas of elements replace the elements of symbols.
 
-    def __init__(self, algebra: FormulaAlgebra, is_first: Formula, arrays: set[Formula]) -> None:
+    Args:
+        values: the formulas, by the elements at the own index.
+    """
+
+    def __init__(self, algebra: FormulaAlgebra, values: Mapping[Formula, Formula]) -> None:
         super().__init__(algebra, {})
-        self._is_first, self._arrays = is_first, arrays
+        self._values = {symbol.array: (symbol.index, value) for symbol, value in values.items()}
 
     def _rebuild(self, term: Formula) -> Formula:
-        if is_call(term, "select") and term.arguments[0] is self._is_first:
-            if _read(term) in self._arrays:
-                return self._renamed[term.arguments[2].number]
-        return super()._rebuild(term)
+        if term.array not in self._values:
+            return super()._rebuild(term)
+        own, value = self._values[term.array]
+        at = {
+            variable: self._expr(index)
+            for place, index in zip(own, term.index, strict=True)
+            for variable in variables_in([place])
+        }
+        return self.algebra.rewriting(at)(value)
