@@ -28,7 +28,9 @@ _RESULT: Final = "result.pickle"
 _CHECK: Final = re.compile(r"Check failed: .*")
 
 
-class _Request(NamedTuple):
+class ExecutionRequest(NamedTuple):
+    """The text of a module, and an array for each parameter leaf."""
+
     text: str
     inputs: list[Array]
 
@@ -46,7 +48,7 @@ def run_elsewhere(
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / _REQUEST).write_bytes(pickle.dumps(_Request(str(module), list(inputs))))
+        (folder / _REQUEST).write_bytes(pickle.dumps(ExecutionRequest(str(module), list(inputs))))
         end = run_worker(worker, folder)
         result = folder / _RESULT
         if not result.exists():
@@ -61,7 +63,7 @@ def run_elsewhere(
 
 def main(folder: str) -> None:
     """Answer the request in a folder: write the results, or an error as text."""
-    request: _Request = pickle.loads(Path(folder, _REQUEST).read_bytes())
+    request: ExecutionRequest = pickle.loads(Path(folder, _REQUEST).read_bytes())
     answer: list[Array] | str
     try:
         answer = [np.asarray(each) for each in xla.run(hlo.parse(request.text), request.inputs)]

@@ -80,7 +80,7 @@ def write_bitcast(name: str, value: str, source: Shape, target: Shape, add: AddL
             shape.with_layout(Layout(shape.layout_or_default.minor_to_major))
             for shape in (source, target)
         ]
-    return _reordered(source, target).write(name, value, add)
+    return _between_orders(source, target).write(name, value, add)
 
 
 class _Op(NamedTuple):
@@ -100,7 +100,7 @@ class _Op(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Chain:
+class _OpChain:
     """Ops on logical shapes, each of which takes the result of the one before.
 
     Attributes:
@@ -169,9 +169,9 @@ _ZEROS: Final = {"pred": "false", "complex": "(0, 0)"}
 """The text of 0, by the kind of element types."""
 
 
-def _reordered(source: Shape, target: Shape) -> _Chain:
+def _between_orders(source: Shape, target: Shape) -> _OpChain:
     """Return a bitcast between layouts without tiles."""
-    chain = _Chain(Shape(source.element_type, source.dims))
+    chain = _OpChain(Shape(source.element_type, source.dims))
     order, back = _major_to_minor(source), _major_to_minor(target)
     result = [target.dims[k] for k in back]
     chain.transpose("physical", order)
@@ -188,23 +188,23 @@ def _reordered(source: Shape, target: Shape) -> _Chain:
     return chain
 
 
-def _through_memory(source: Shape, target: Shape) -> _Chain:
+def _through_memory(source: Shape, target: Shape) -> _OpChain:
     """Return a bitcast between any tiles: to the buffer, and back."""
-    chain = _Chain(Shape(source.element_type, source.dims))
+    chain = _OpChain(Shape(source.element_type, source.dims))
     chain.transpose("physical", _major_to_minor(source))
     for tile in source.layout_or_default.tiles:
-        tiling = Tiling.of(chain.sizes, tile)
+        tiling = TiledSizes.of(chain.sizes, tile)
         chain.reshape("extended", tiling.sizes)
         chain.resize(tiling.padded)
         chain.reshape("split", tiling.split)
         chain.transpose("tiled", tiling.order)
     chain.reshape("buffer", [chain.shape.size])
     chain.convert_bits(target.element_type, chain.sizes)
-    stages: list[Tiling] = []
+    stages: list[TiledSizes] = []
     sizes = [target.dims[k] for k in _major_to_minor(target)]
     inner = sizes
     for tile in target.layout_or_default.tiles:
-        stages.append(Tiling.of(inner, tile))
+        stages.append(TiledSizes.of(inner, tile))
         inner = stages[-1].tiled
     chain.resize([prod(inner)])
     chain.reshape("tiles", inner)
@@ -218,11 +218,11 @@ def _through_memory(source: Shape, target: Shape) -> _Chain:
     return chain
 
 
-class Tiling(NamedTuple):
+class TiledSizes(NamedTuple):
     """Dimensions of which one tile splits the minor ones.
 
-    >>> Tiling.of([3, 5], (2, 4))
-    Tiling(sizes=[3, 5], padded=[4, 8], split=[2, 2, 2, 4], order=[0, 2, 1, 3])
+    >>> TiledSizes.of([3, 5], (2, 4))
+    TiledSizes(sizes=[3, 5], padded=[4, 8], split=[2, 2, 2, 4], order=[0, 2, 1, 3])
 
     Attributes:
         sizes: the dimensions, at least as many as those of the tile.
@@ -239,7 +239,7 @@ class Tiling(NamedTuple):
     order: list[int]
 
     @classmethod
-    def of(cls, sizes: Sequence[int], tile: Sequence[int]) -> Tiling:
+    def of(cls, sizes: Sequence[int], tile: Sequence[int]) -> TiledSizes:
         """Return the dimensions `sizes` with a tile."""
         whole = [*[1] * (len(tile) - len(sizes)), *sizes]
         major = len(whole) - len(tile)
