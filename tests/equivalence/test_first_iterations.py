@@ -70,6 +70,16 @@ def test_an_initial_value_may_be_written_by_the_first_iteration(first: int) -> N
     assert equivalent(plain(first=first), sunk(first=first, direction="NE", branches="a, init"))
 
 
+def test_a_selection_may_be_rounded() -> None:
+    rounded = "n = bf16[3,4] convert(b)  v = f32[3,4] convert(n)  m = f32[3,4] multiply(v, hs)"
+    before, after = (
+        hlo.parse(str(module).replace("%m = f32[3,4] multiply(%b, %hs)", rounded))
+        for module in (plain(), sunk())
+    )
+    assert "bf16" in str(after)
+    assert equivalent(before, after)
+
+
 def test_the_values_are_those_of_executions() -> None:
     inputs = [np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4) for _ in range(2)]
     ours = run(plain(), inputs)[0]

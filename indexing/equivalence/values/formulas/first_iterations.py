@@ -46,10 +46,11 @@ class FirstValues:
         own = {symbol.array for symbol in symbols.values()}
         values: dict[Path, Formula] = {}
         for selection in _selections(terms, is_first):
+            _, x, later = selection.arguments
+            reached = {later} if x.kind != "constant" else set(symbols_in([later]))
             for path, symbol in symbols.items():
-                x, read = selection.arguments[1:]
-                is_whole = read is symbol or (x.kind == "constant" and read.array is symbol.array)
-                if is_whole and x.free <= symbol.free and not own & set(symbols_in([x])):
+                is_value = symbol in reached or symbol.array in reached
+                if is_value and _may_replace(x, symbol) and not own & set(symbols_in([x])):
                     values.setdefault(path, x)
         first, self._later = (
             Renaming(algebra, {is_first: algebra.table.constant(truth, "pred")})
@@ -63,6 +64,11 @@ class FirstValues:
     def without_selections(self, term: Formula) -> Formula:
         """Return a term as iterations after the first one compute it."""
         return self._later(term)
+
+
+def _may_replace(value: Formula, symbol: Formula) -> bool:
+    """Return True for a value of the type of a leaf, over the dimensions of the leaf."""
+    return value.type == symbol.type and value.free <= symbol.free
 
 
 def _selections(terms: Iterable[Formula], is_first: Formula) -> Iterator[Formula]:
