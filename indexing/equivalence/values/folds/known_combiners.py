@@ -72,7 +72,7 @@ def _are_both(terms: Sequence[Formula]) -> bool:
     return sorted(arguments) == [("argument", number, ()) for number in (0, 1)]
 
 
-def _rounded(term: Formula) -> Formula | None:
+def _value_before_rounding(term: Formula) -> Formula | None:
     """Return the f32 that a term rounds to a narrower type and back; None for other terms."""
     return float_before_rounding(term.arguments[0], "f32") if is_call(term, "convert") else None
 
@@ -104,11 +104,13 @@ def _rounded_combiner(function: Formula) -> tuple[str, str] | None:
     The operands of an extremum may be rounded instead: ``max(round(x), round(y))``.
     """
     if is_call(function, *EXTREMA):
-        kinds = {t.arguments[0].type for t in function.arguments if _rounded(t) is not None}
-        arguments = [_rounded(t) or t for t in function.arguments]
+        kinds = {
+            t.arguments[0].type for t in function.arguments if _value_before_rounding(t) is not None
+        }
+        arguments = [_value_before_rounding(t) or t for t in function.arguments]
         opcode = str(function.head[0])
     else:
-        combined = _rounded(function)
+        combined = _value_before_rounding(function)
         if combined is None or not is_call(combined, "add", "multiply"):
             return None
         kinds, arguments = {function.arguments[0].type}, list(combined.arguments)

@@ -24,7 +24,7 @@ def packed_predicate(algebra: FormulaAlgebra, number: Formula) -> Formula | None
         return None
     for bits, mask in (number.arguments, number.arguments[::-1]):
         place = _place_of_bit(mask)
-        packed, width = _unconverted(bits)
+        packed, width = _operand_before_conversions(bits)
         if place is None or packed.array is None or packed.array.kind != "fold":
             continue
         fold = instantiate_fold(algebra, packed, "s")
@@ -42,7 +42,7 @@ def _place_of_bit(mask: Formula) -> Expr | None:
     return place.index[0] if place.kind == "index" else None
 
 
-def _unconverted(term: Formula) -> tuple[Formula, int]:
+def _operand_before_conversions(term: Formula) -> tuple[Formula, int]:
     """Return the integer that conversions pass on, and the least number of bits."""
     width = bits_of(term.type)
     while is_call(term, "convert") and is_integral(term.arguments[0].type):
@@ -58,7 +58,7 @@ def _predicate(algebra: FormulaAlgebra, fold: Fold, place: Expr, width: int) -> 
     (value,), (init,), (v,) = fold.values, fold.inits, fold.ranges
     if value_of(init) != 0:
         return None
-    moved, own = _unconverted(value)
+    moved, own = _operand_before_conversions(value)
     if not is_call(moved, "shift-left"):
         return None
     bit, shift = moved.arguments

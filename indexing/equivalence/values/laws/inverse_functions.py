@@ -65,7 +65,7 @@ def _power(algebra: Constructors, call: Application) -> Formula | None:
     return result
 
 
-def _evaluated(algebra: Constructors, call: Application) -> Formula | None:
+def _constant_value(algebra: Constructors, call: Application) -> Formula | None:
     """Return the value of a function of constants, whose last bits may be other ones."""
     kind = call.element_type
     if not is_float(kind) or kind in NARROW or any(t.kind != "constant" for t in call.arguments):
@@ -82,7 +82,7 @@ def _evaluated(algebra: Constructors, call: Application) -> Formula | None:
 
 FUNCTION_LAWS: Final = (
     ValueLaw(EVALUATED, "real", tuple(sorted(ROUNDED)), "f32 and f64; f(c) is rounded otherwise",
-             "The value, with the rounding of this implementation.", _evaluated),
+             "The value, with the rounding of this implementation.", _constant_value),
     ValueLaw(LOG_EXP, "real", ("log",), "floats", "Inverse functions of the reals.", _log),
     ValueLaw(SQRT_SQUARE, "real", ("sqrt",), "floats",
              "x * x may overflow or underflow.", _sqrt),

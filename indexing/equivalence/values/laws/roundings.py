@@ -70,14 +70,14 @@ def _rounded_inside(algebra: Constructors, call: Application) -> Formula | None:
         return None
     opcode, attributes = x.head
 
-    def rounded(term: Formula) -> Formula:
+    def round_back(term: Formula) -> Formula:
         if term.type != kind:
             return term  # the predicate of a selection
         return algebra.apply(
             "convert", (), kind, [algebra.apply("convert", (), narrow.type, [term])]
         )
 
-    return algebra.apply(opcode, attributes, kind, list(map(rounded, x.arguments)))
+    return algebra.apply(opcode, attributes, kind, list(map(round_back, x.arguments)))
 
 
 def narrow_type(value: Formula) -> str | None:
