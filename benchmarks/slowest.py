@@ -37,6 +37,9 @@ COMMANDS: Final = {
     "report": ("report", "-o", "-"),
     "diff": ("diff",),
     "tile": ("tile", "-i", "{name}"),
+    "run": ("run", "--elided", "random"),
+    "validate": ("validate",),
+    "shard": ("shard", "--mesh", "device=8"),
 }
 """The words of each command, with the name of an instruction."""
 ROWS: Final = 10

@@ -62,8 +62,7 @@ def plain_text(module: Module) -> str:
     HloModule module_e
     ENTRY %e {
     %p = f32[2,3] parameter(0)
-    %b.physical = f32[3,2] transpose(%p), dimensions={1,0}
-    ROOT %b = f32[3,2] reshape(%b.physical)
+    ROOT %b = f32[3,2] transpose(%p), dimensions={1,0}
     }
     """
     partitions = int(module.header("num_partitions", 1))

@@ -158,7 +158,7 @@ def test_a_changed_file_is_answered_again(corpus: Path, run: Run) -> None:
     (corpus / "m2.hlo").write_text(FAULTY)
     status, out, err = run(line)
     assert (status, out) == (1, "dumps/m2.hlo: 1 error, 3 instructions\n")
-    assert "note: 1 of 2 files are done, according to the journal journal\n" in err
+    assert "note: 1 of 2 files are done, by the journal journal\n" in err
     assert run(line)[:2] == (1, "")  # an error in a file that is done
     assert run("check dumps/m2.hlo dumps/m2.hlo --resume journal")[1] == out  # given again
 

@@ -95,7 +95,7 @@ REFUSED = [
     # module                                   tile          steps              the reason
     (hand.stencil(9, 7).text,                  (4, 3),       {},
      "blocks of 4 elements of `x` start at tid_0 * 4 + 1"),
-    (hand.pooling(9, 4, 3, 2).text,            (2, 3),       {"w": 2},          "no box"),
+    (hand.pooling(9, 4, 3, 2).text,            (2, 3),       {"w": 2},          "not a box"),
     (hand.convolution(1, 6, 2, 3, 3, 1).text,  (1, 4, 5, 2), {"w0": 1, "w1": 1},
      "has no fixed size"),
     ("ENTRY e { x = f32[8] parameter(0)  ROOT s = f32[4] slice(x), slice={[0:8:2]} }",
