@@ -140,6 +140,17 @@ def test_inexact_laws_hold_in_the_reals() -> None:
     assert {"real"} <= {law.grade for law in TABLE if law.name in real.uses}
 
 
+def test_a_product_of_three_factors_is_rebuilt() -> None:
+    """Laws of the reals merge products; a choice inside is resolved by applying them again."""
+    algebra = FormulaAlgebra(FormulaTable())
+    x, y = RandomTerms(0, algebra, algebra).parameters["f32"]
+    magnitude = algebra.apply("abs", (), "f32", [x])
+    product = algebra.apply("multiply", (), "f32", [magnitude, magnitude, y])
+    assert Counter(product.arguments) == {magnitude: 2, y: 1}
+    square = algebra.apply("multiply", (), "f32", [magnitude, magnitude])
+    assert square.arguments == (x, x)
+
+
 def test_the_page_of_laws_is_current() -> None:
     path = Path(__file__).parents[2] / "docs" / "value_laws.md"
     assert path.read_text() == page()

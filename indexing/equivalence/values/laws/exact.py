@@ -91,8 +91,8 @@ def _multiply(algebra: Constructors, call: Application) -> Formula | None:
         return pair[0]
     if pair is not None and pair[1] == -1:
         return algebra.apply("negate", (), call.element_type, [pair[0]])
-    left, right = call.arguments
-    if left is right and is_float_abs(left):
+    left, *others = call.arguments  # a product of reals may have more than two factors
+    if others == [left] and is_float_abs(left):
         return algebra.apply("multiply", (), call.element_type, [left.arguments[0]] * 2)
     return _without_sign(algebra, call)
 
