@@ -42,6 +42,8 @@ Domain: TypeAlias = tuple[Constraint, ...]
 
 MAX_STEPS: Final = 4000
 """Limit on the pairs of terms that one comparison descends into."""
+MAX_NESTED_CASES: Final = 50
+"""Limit on the depth of nested comparisons on domains."""
 MAX_ORDERS: Final = 24
 """Limit on the correspondences of the ranges of two folds that are tried."""
 MAX_PAIRED: Final = 6
@@ -59,6 +61,7 @@ class CaseMatching:
         limit: the limit on the pairs of terms that are compared.
         numbers: the numbers of ranges that are opened; comparisons within others share them.
         drops_roundings: the terms after may lack a rounding to a narrower type and back.
+        steps, nested: the number of comparisons so far, and of those that have not ended.
         pair: the last pair of terms without choices that is not proved equal.
     """
 
@@ -69,6 +72,7 @@ class CaseMatching:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     drops_roundings: bool = False
     steps: int = 0
+    nested: int = 0
     _decided: dict[tuple[int, int, Domain], bool] = field(default_factory=dict)
     _empty: dict[Domain, bool] = field(default_factory=dict)
     _resolved: dict[tuple[int, Domain], Formula] = field(default_factory=dict)
@@ -81,8 +85,10 @@ class CaseMatching:
         if key not in self._decided:
             self.steps += 1
             self._decided[key] = False
-            if self.steps <= self.limit:
+            if self.steps <= self.limit and self.nested < MAX_NESTED_CASES:
+                self.nested += 1
                 self._decided[key] = self._cases(before, after, domain)
+                self.nested -= 1
         return self._decided[key]
 
     def _cases(self, before: Formula, after: Formula, domain: Domain) -> bool:
