@@ -9,7 +9,7 @@ from math import prod
 from typing import Final, NamedTuple, TypeAlias
 
 from hlo.modules.checks import layout_fault
-from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.layout import COMBINE
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
 from indexing.ops.bitcast import is_tiled, tiles_cancel
 
@@ -72,15 +72,9 @@ def write_bitcast(name: str, value: str, source: Shape, target: Shape, add: AddL
         value: the name of the operand, without ``%``.
         source, target: the shapes of the operand and of the result, which has such a program.
     """
-    if is_tiled(source) or is_tiled(target):
-        if not tiles_cancel(source, target):
-            chain = _through_memory(source, target)
-            return chain.write(name, value, add)
-        source, target = [
-            shape.with_layout(Layout(shape.layout_or_default.minor_to_major))
-            for shape in (source, target)
-        ]
-    return _between_orders(source, target).write(name, value, add)
+    is_reordered = not (is_tiled(source) or is_tiled(target)) or tiles_cancel(source, target)
+    chain = (_between_orders if is_reordered else _through_memory)(source, target)
+    return chain.write(name, value, add)
 
 
 class _Op(NamedTuple):
@@ -170,7 +164,7 @@ _ZEROS: Final = {"pred": "false", "complex": "(0, 0)"}
 
 
 def _between_orders(source: Shape, target: Shape) -> _OpChain:
-    """Return a bitcast between layouts without tiles."""
+    """Return a bitcast between layouts without tiles, or with tiles that cancel."""
     chain = _OpChain(Shape(source.element_type, source.dims))
     order, back = _major_to_minor(source), _major_to_minor(target)
     result = [target.dims[k] for k in back]
