@@ -1,5 +1,6 @@
 """Files that repeat facts of the project are consistent: the lock, the hooks, the limits."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -49,6 +50,18 @@ def test_the_compiled_modules_are_those_of_the_wheel() -> None:
     files = [f"{name.replace('.', '/')}.py" for name in COMPILED]
     assert hook["include"] == files
     assert all((ROOT / file).exists() for file in files)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_fields_name_classes_above_them(name: str) -> None:
+    """A compiled `NamedTuple` that names a class further down ends the process on import."""
+    tree = ast.parse((ROOT / f"{name.replace('.', '/')}.py").read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for number, node in enumerate(classes):
+        if any(ast.unparse(base) == "NamedTuple" for base in node.bases):
+            fields = [line.annotation for line in node.body if isinstance(line, ast.AnnAssign)]
+            named = {ast.unparse(field) for field in fields}
+            assert not named & {later.name for later in classes[number + 1 :]}
 
 
 def test_wheels_are_built_for_the_declared_versions_of_python() -> None:

@@ -196,20 +196,6 @@ class Compositions:
         return self.shared_set(maps)
 
 
-class WalkStep(NamedTuple):
-    """A step along an edge.
-
-    Attributes:
-        to: the array that the edge leads to.
-        edge: the edge.
-        along: the compositions with the edge.
-    """
-
-    to: ArrayRef
-    edge: AccessEdge
-    along: EdgeCompositions
-
-
 class EdgeCompositions:
     """The compositions of one walk with equal edges, whose sets have one index space in common."""
 
@@ -266,3 +252,17 @@ class EdgeCompositions:
             first.reasons + second.reasons,
             (first.control, second.control),
         )
+
+
+class WalkStep(NamedTuple):
+    """A step along an edge.
+
+    Attributes:
+        to: the array that the edge leads to.
+        edge: the edge.
+        along: the compositions with the edge.
+    """
+
+    to: ArrayRef
+    edge: AccessEdge
+    along: EdgeCompositions
