@@ -80,8 +80,7 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
 
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each parameter of its computation."""
-    (answer,) = outputs_to_parameters(walk, instruction, [output_id])
-    return answer
+    return next(outputs_to_parameters(walk, instruction, [output_id]))
 
 
 def outputs_to_parameters(
