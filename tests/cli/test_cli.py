@@ -20,6 +20,7 @@ from indexing.cli import group
 from indexing.cli.commands.run import MAX_PRINTED
 from indexing.codegen import checked_instruction, running, validation_limits
 from indexing.dataflow import answering
+from tests.compiled import interpreted_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -492,6 +493,7 @@ def test_a_name_that_is_like_no_other_gets_the_command_that_lists_names(run: Run
     assert "lists the names" not in err
 
 
+@interpreted_only
 def test_an_internal_error_names_its_instruction(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -509,6 +511,7 @@ def test_an_internal_error_names_its_instruction(
     assert traceback[-1] == "ZeroDivisionError: by design"
 
 
+@interpreted_only
 def test_an_interrupt_prints_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -746,6 +749,7 @@ def test_help_gives_the_default_limit(run: Run) -> None:
     assert f"by default, {MAX_BYTES >> 30}GiB" in " ".join(run("maps", "--help")[1].split())
 
 
+@interpreted_only
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_memory_that_runs_out_is_not_an_internal_error(
     run: Run, monkeypatch: pytest.MonkeyPatch, jobs: str

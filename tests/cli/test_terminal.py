@@ -18,6 +18,7 @@ from indexing.cli import progress
 from indexing.cli.colours import COLOURS
 from indexing.cli.reporter import Reporter
 from indexing.dataflow import answering
+from tests.compiled import interpreted_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -197,6 +198,7 @@ def test_the_bar_shows_no_control_character(
     assert not CONTROL.search(shown[0])
 
 
+@interpreted_only
 def test_an_internal_error_and_its_traceback_are_escaped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
