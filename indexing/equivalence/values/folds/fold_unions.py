@@ -87,7 +87,7 @@ def equal_unions(
         equal: returns True if two terms are proved equal.
     """
     algebra = folds.algebra
-    first = _first_unused(before.free | after.free)
+    first = first_unused_element(before.free | after.free)
     sides = [folds.of(combiner, term, first, limit) for term in (before, after)]
     if not all(sides):
         return False
@@ -101,7 +101,7 @@ def _have_equal_unions(
     algebra: FormulaAlgebra, combiner: str, sides: Sequence[Sequence[SetFold]], equal: Equal
 ) -> bool:
     """Return True if the folds of two sums have equal values over equal sets."""
-    ours, theirs = _over_equal_elements(algebra, sides)
+    ours, theirs = over_equal_elements(algebra, sides)
     groups: list[tuple[list[SetFold], list[SetFold]]] = []
     for side, parts in enumerate((ours, theirs)):
         for part in parts:
@@ -133,12 +133,11 @@ def _counted_from_zero(algebra: FormulaAlgebra, part: SetFold) -> SetFold:
     elements = tuple([Variable(z.name, 0, z.size - 1) for z in part.elements])
     pairs = zip(part.elements, elements, strict=True)
     swap = {z: (new.as_expr() if new.upper else as_expr(0)) + z.lower for z, new in pairs}
-    value = algebra.rewriting(swap)(part.value)
     index = tuple([e - z.lower for e, z in zip(part.index, part.elements, strict=True)])
-    return SetFold(replace(part.fold, values=(value,)), elements, index)
+    return replace(part.over(algebra, elements, swap), index=index)
 
 
-def _first_unused(variables: Iterable[Variable]) -> int:
+def first_unused_element(variables: Iterable[Variable]) -> int:
     """Return a number from which no variable is named ``z0, z1, …``.
 
     The value of a fold may have a fold, in which the elements of the outer fold are free.
@@ -151,7 +150,7 @@ def _is_alike(one: SetFold, other: SetFold, equal: Equal) -> bool:
     return len(one.elements) == len(other.elements) and equal(one.value, other.value)
 
 
-def _over_equal_elements(
+def over_equal_elements(
     algebra: FormulaAlgebra, sides: Sequence[Sequence[SetFold]]
 ) -> list[list[SetFold]]:
     """Return the folds with equally bounded elements ``z0, z1, …``."""
@@ -168,8 +167,7 @@ def _over_equal_elements(
                 parts.append(part)
                 continue
             swap = {z: new.as_expr() for z, new in zip(part.elements, wide, strict=True)}
-            value = algebra.rewriting(swap)(part.value)
-            parts.append(SetFold(replace(part.fold, values=(value,)), wide, part.index))
+            parts.append(part.over(algebra, wide, swap))
         widened.append(parts)
     return widened
 

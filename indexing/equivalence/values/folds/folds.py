@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from indexing.equivalence.values.folds.common_factors import split_common_factor
 from indexing.equivalence.values.folds.fold_ranges import (
     Fold,
     depends_on,
@@ -303,8 +304,11 @@ def _scale_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
         minus_one = algebra.table.constant(-1, value.type)
         rest = algebra.apply("negate", (), value.type, [value])
         return _multiply_fold(algebra, fold, [minus_one], rest)
-    if is_call(value, "select"):
-        return _mask_fold(algebra, fold)
+    if is_call(value, "select") or value.kind == "choose":
+        split = split_common_factor(algebra, value)
+        if split is not None:
+            return _multiply_fold(algebra, fold, [split[0]], split[1])
+        return _mask_fold(algebra, fold) if value.kind != "choose" else None
     if not is_call(value, "negate", "multiply"):
         return None
     return _factor_fold(algebra, fold)
@@ -317,6 +321,12 @@ def _factor_fold(algebra: FormulaAlgebra, fold: Fold) -> Formula | None:
     others = [t for t in value.arguments if t.kind != "constant"]
     if value.head[0] == "negate":
         factors = [algebra.table.constant(-1, fold.element_type)]
+    if value.head[0] == "multiply":
+        for k, term in enumerate(others):
+            split = split_common_factor(algebra, term)
+            if split is not None:
+                factors.append(split[0])
+                others[k] = split[1]
     if not factors or not all(math.isfinite(t.value) for t in factors):
         return None
     inner = others[0]

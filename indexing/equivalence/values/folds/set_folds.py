@@ -36,16 +36,45 @@ class SetFold:
         fold: the fold, with its range variables and guards; its value is over `elements`.
         elements: the variables ``z0, z1, …``.
         index: their values over the range variables and the free variables.
+        ranges_at: the range variables over the elements and the free variables; without those that
+            the value does not depend on.
     """
 
     fold: Fold
     elements: tuple[Variable, ...]
     index: tuple[Expr, ...]
+    ranges_at: Mapping[Variable, Expr]
 
     @property
     def value(self) -> Formula:
         """The formula of one value, over the elements and the free variables."""
         return self.fold.values[0]
+
+    def over(
+        self,
+        algebra: FormulaAlgebra,
+        elements: tuple[Variable, ...],
+        values: Mapping[Variable, Expr],
+    ) -> SetFold:
+        """Return the fold over other elements, with the values of its own elements over them."""
+        fold = replace(self.fold, values=(algebra.rewriting(values)(self.value),))
+        substitution = Substitution(values)
+        ranges_at = {v: substitution(e) for v, e in self.ranges_at.items()}
+        return replace(self, fold=fold, elements=elements, ranges_at=ranges_at)
+
+    def value_anywhere(self, algebra: FormulaAlgebra) -> Formula | None:
+        """Return the value at an element of the set, and a neutral value at any other element.
+
+        None if elements of the set do not determine the ranges, or no value is neutral.
+        """
+        fold = self.fold
+        neutral = neutral_value(algebra, fold.combiner, fold.element_type)
+        if neutral is None or self.ranges_at.keys() != set(fold.ranges):
+            return None
+        substitution = Substitution(self.ranges_at)
+        conditions = [Constraint(e, *v.bounds) for v, e in self.ranges_at.items()]
+        conditions += [c.with_expr(substitution(c.expr)) for c in fold.guards]
+        return algebra.where(conditions, self.value, neutral)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +189,7 @@ def _abstract_elements(
     (value,) = fold.values
     elements: list[Variable] = []
     index: list[Expr] = []
+    ranges_at: dict[Variable, Expr] = {}
     while set(fold.ranges) & value.free:
         step = _first_form(algebra, supports, value, fold.ranges)
         if step is None:
@@ -172,11 +202,12 @@ def _abstract_elements(
         given = Substitution(dict(zip(elements, index, strict=True)))
         elements.append(z)
         index.append(given(form))
+        ranges_at = {u: Substitution(swap)(e) for u, e in ranges_at.items()} | swap
     runtime = algebra.table.runtime
     exprs = [*index, *[c.expr for c in fold.guards]]
     if any(runtime[v].free & set(fold.ranges) for v in variables_in(exprs) if v in runtime):
         return None
-    return SetFold(replace(fold, values=(value,)), tuple(elements), tuple(index))
+    return SetFold(replace(fold, values=(value,)), tuple(elements), tuple(index), ranges_at)
 
 
 def _with_conditional_value(algebra: FormulaAlgebra, fold: Fold) -> Fold:
@@ -211,9 +242,8 @@ def _order_elements(algebra: FormulaAlgebra, supports: Supports, part: SetFold) 
     elements = [part.elements[k] for k in order]
     renamed = [Variable(name, *z.bounds) for name, z in zip(names, elements, strict=True)]
     swap = {z: new.as_expr() for z, new in zip(elements, renamed, strict=True)}
-    value = algebra.rewriting(swap)(part.value)
-    index = tuple([part.index[k] for k in order])
-    return SetFold(replace(part.fold, values=(value,)), tuple(renamed), index)
+    ordered = part.over(algebra, part.elements, swap)
+    return replace(ordered, elements=tuple(renamed), index=tuple([part.index[k] for k in order]))
 
 
 def _first_form(

@@ -97,6 +97,9 @@ class Elements:
     limit: int
     modules: tuple[Module | None, Module | None]
     origins: dict[int, list[int]]
+    _is_making: bool
+    _known: int  # the terms of the table when the last formula was made
+    _others: int  # those of them that comparisons made, which do not count against the limit
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class Elements:
         self.has_wide_factors = False
         self.expands, self.shares, self.rounds_factors = expands, shares, rounds_factors
         self.limit = MAX_EXPANDED_TERMS if expands else MAX_TERMS
+        self._is_making, self._known, self._others = False, 0, 0
 
     def is_after(self, array: NumberedArray) -> bool:
         """Return True if the program after, or a program that is not known, computes an array."""
@@ -136,12 +140,20 @@ class Elements:
         Raises:
             NoFormula: a budget is exceeded.
         """
-        if array.number not in frame.bodies:
+        if array.number in frame.bodies:
+            return frame.bodies[array.number]
+        is_outermost, self._is_making = not self._is_making, True
+        if is_outermost:
+            self._others += len(self.table) - self._known
+        try:
             for each in needed_arrays([array], frame.bodies):
                 frame.bodies[each.number] = self._limit_depth(each, self._body(each, frame))
-                if len(self.table) > self.limit:
+                if len(self.table) - self._others > self.limit:
                     reason = f"budget: the formulas have more than {self.limit} terms"
                     raise NoFormula(Unknown(reason, each.instruction))
+        finally:
+            if is_outermost:
+                self._is_making, self._known = False, len(self.table)
         return frame.bodies[array.number]
 
     def _limit_depth(self, array: NumberedArray, body: Formula) -> Formula:

@@ -80,6 +80,7 @@ class FormulaAlgebra:
         self.computed: set[Formula] = set()
         self.written: set[Formula] = set()
         self._applied: dict[Hashable, tuple[Formula, tuple[str, ...]]] = {}
+        self._starts_of: dict[Formula, Any] = {}
 
     def note(self, names: Iterable[str]) -> None:
         """Record uses of laws that are not exact."""
@@ -244,16 +245,11 @@ class FormulaAlgebra:
                                        term.array, term.dims)  # fmt: skip
 
     def read(self, array: Formula, index: Sequence[Expr]) -> Formula:
-        """Return an element of an array; the element of a table of constants at a fixed index."""
-        if array.kind == "table" and all(e.is_constant for e in index):
-            values, dims = entries(array), array.dims
-            at = tuple([e.constant for e in index])
-            if all(0 <= i < size for i, size in zip(at, dims, strict=True)):
-                return self._written_constant(values[at], array.type)
+        """Return an element of an array; of a table, the constant if the index has one value."""
         if array.kind == "table":
-            inner = self._entry_of_entry(array, index[0])
-            if inner is not None:
-                return inner
+            known = self._entries_between(array, index[0]) or self._entry_of_entry(array, index[0])
+            if known is not None:
+                return known
         return self.table.read(array, index)
 
     def _written_constant(self, value: Any, element_type: str) -> Formula:
@@ -285,17 +281,32 @@ class FormulaAlgebra:
     def table_element(self, values: Any, element_type: str, index: Sequence[Expr]) -> Formula:
         """Return the element of an array of constants at an index."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        rows = np.frombuffer(flat.tobytes(), np.uint8).reshape(len(flat), -1)  # 0 is not -0
-        steps = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
-        if not len(steps):
-            return self._written_constant(flat[0], element_type)
-        position = as_expr(number_of(index, values.shape))
-        if len(steps) == 1 and values.ndim == 1:
-            pair = [self._written_constant(flat[k], element_type) for k in (0, -1)]
-            return self.choose(position, [(int(steps[0]), pair[0]), (len(flat) - 1, pair[1])])
         table = self.table.array("table", (element_type, flat.shape, flat.tobytes()),
                                  element_type, flat.shape)  # fmt: skip
-        return self.read(table, (position,))
+        return self.read(table, (as_expr(number_of(index, values.shape)),))
+
+    def _entries_between(self, array: Formula, place: Expr) -> Formula | None:
+        """Return the entries of a table at the values of a place, if they are one or two constants.
+
+        A place beyond the table is not read: a choice around the read excludes it.
+        """
+        values = entries(array)
+        first, last = max(place.bounds[0], 0), min(place.bounds[1], len(values) - 1)
+        starts = self._starts(array)
+        low, high = (np.searchsorted(starts, bound, "right") for bound in (first, last))
+        if first > last or high - low > 1:
+            return None
+        ends = [*[int(start) - 1 for start in starts[low:high]], last]
+        constants = [self._written_constant(values[end], array.type) for end in ends]
+        return self.choose(place, list(zip(ends, constants, strict=True)))
+
+    def _starts(self, array: Formula) -> Any:
+        """Return the places of a table whose entry differs from the one before; 0 is not -0."""
+        if array not in self._starts_of:
+            rows = np.frombuffer(array.head[-1], np.uint8).reshape(array.dims[0], -1)
+            steps = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1))
+            self._starts_of[array] = steps + 1
+        return self._starts_of[array]
 
     # ------------------------------------------------------------ choices
 

@@ -18,23 +18,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, permutations
+from itertools import count
 from typing import Final, TypeAlias
 
-from hlo.shapes.mixed_radix import number_of
 from indexing.equivalence.values.folds.fold_ranges import Fold
+from indexing.equivalence.values.folds.fold_unions import (
+    first_unused_element,
+    over_equal_elements,
+)
 from indexing.equivalence.values.folds.folds import instantiate_fold
 from indexing.equivalence.values.folds.neutral_elements import neutral_value
+from indexing.equivalence.values.folds.set_folds import SetFolds
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.roundings import EXCESS, float_before_rounding
+from indexing.equivalence.values.matching.corresponding_ranges import corresponding_ranges
 from indexing.equivalence.values.matching.sorted_rows import SortedRow, sorted_row
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import is_empty
-from simplifier.atoms import Variable, point_count, variables_in
+from simplifier.atoms import Variable, variables_in
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, as_expr
+from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 Domain: TypeAlias = tuple[Constraint, ...]
@@ -44,8 +49,6 @@ MAX_STEPS: Final = 4000
 """Limit on the pairs of terms that one comparison descends into."""
 MAX_NESTED_CASES: Final = 50
 """Limit on the depth of nested comparisons on domains."""
-MAX_ORDERS: Final = 24
-"""Limit on the correspondences of the ranges of two folds that are tried."""
 MAX_PAIRED: Final = 6
 """Limit on the operands of a commutative function that are compared in all pairs."""
 
@@ -58,6 +61,7 @@ class CaseMatching:
         algebra: rebuilds terms.
         proves: returns True if two terms without choices are equal for all values of their
             variables.
+        set_folds: the folds of which sums consist, if folds are compared element by element too.
         limit: the limit on the pairs of terms that are compared.
         numbers: the numbers of ranges that are opened; comparisons within others share them.
         drops_roundings: the terms after may lack a rounding to a narrower type and back.
@@ -67,6 +71,7 @@ class CaseMatching:
 
     algebra: FormulaAlgebra
     proves: Callable[[Formula, Formula], bool] | None = None
+    set_folds: SetFolds | None = None
     limit: int = MAX_STEPS
     pair: tuple[Formula, Formula] | None = None
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -299,11 +304,30 @@ class CaseMatching:
         for over in (ours, theirs) if len(ours.ranges) != len(theirs.ranges) else (ours,):
             mine, other = (values[0], values[1]) if over is ours else (values[1], values[0])
             others = theirs.ranges if over is ours else ours.ranges
-            for swap, guards in _correspondences(over.ranges, others):
+            for swap, guards in corresponding_ranges(over.ranges, others):
                 value = self.algebra.where(guards, self.algebra.rewriting(swap)(mine), neutral)
                 if self.equal(value, other, domain):
                     return True
-        return False
+        return self._same_everywhere(before, after, ours.combiner, domain)
+
+    def _same_everywhere(
+        self, before: Formula, after: Formula, combiner: str, domain: Domain
+    ) -> bool:
+        """Return True if folds have equal values at each element, which may be neutral."""
+        if self.set_folds is None:
+            return False
+        variables = variables_in([c.expr for c in domain])
+        first = first_unused_element(before.free | after.free | variables)
+        sides = [self.set_folds.of(combiner, term, first, 1) for term in (before, after)]
+        if [len(side) for side in sides] != [1, 1]:
+            return False
+        (ours,), (theirs,) = over_equal_elements(self.algebra, sides)
+        if not ours.elements or len(ours.elements) != len(theirs.elements):
+            return False
+        values = [part.value_anywhere(self.algebra) for part in (ours, theirs)]
+        if values[0] is None or values[1] is None:
+            return False
+        return self.equal(values[0], values[1], domain)
 
     def _same_general(self, ours: Fold, theirs: Fold, domain: Domain) -> bool:
         """Compare folds by other computations: the same ranges, in this order, without guards."""
@@ -315,46 +339,6 @@ class CaseMatching:
         swap = self.algebra.rewriting({b: a.as_expr() for b, a in pairs})
         values = zip(ours.values, theirs.values, strict=True)
         return all(self.equal(a, swap(b), domain) for a, b in values)
-
-
-def _correspondences(
-    ranges: Sequence[Variable], others: Sequence[Variable]
-) -> Iterator[tuple[dict[Variable, Expr], list[Constraint]]]:
-    """Yield values of `ranges` over `others` that reach each point once, with its conditions.
-
-    Each range is one of the others, or one range is the number with the digits of several others;
-    numbers beyond the range are excluded by a condition.
-    """
-    if any(v.lower for v in (*ranges, *others)):
-        return
-    made = 0
-    for order in permutations(others):
-        for swap, guards in _match_ranges(ranges, order):
-            yield swap, guards
-            made += 1
-            if made == MAX_ORDERS:
-                return
-
-
-def _match_ranges(
-    ranges: Sequence[Variable], order: Sequence[Variable]
-) -> Iterator[tuple[dict[Variable, Expr], list[Constraint]]]:
-    """Yield values of ranges as numbers with the digits of successive variables."""
-    if not ranges:
-        if not order:
-            yield {}, []
-        return
-    first, *rest = ranges
-    size = first.upper + 1
-    for k in range(1, len(order) - len(rest) + 1):
-        digits = order[:k]
-        total = point_count(digits)
-        if total < size or (k > 1 and total // (digits[0].upper + 1) >= size):
-            continue
-        number = as_expr(number_of(digits, [v.size for v in digits]))
-        guards = [] if total == size else [Constraint(number, 0, size - 1)]
-        for swap, others in _match_ranges(rest, order[k:]):
-            yield {first: number} | swap, [*guards, *others]
 
 
 def first_choice(term: Formula) -> Formula | None:

@@ -47,7 +47,7 @@ ROUNDED_ONCE: Final = "constants are computed with other roundings"
 MAX_COMPARED: Final = 1 << 15
 """Limit on the pairs of terms that are compared."""
 
-MAX_CASES: Final = 1 << 8
+MAX_CASES: Final = 1 << 11
 """Limit on the pairs of terms that are compared in cases of their choices."""
 MAX_NESTED: Final = 90
 """Limit on the depth of nested comparisons."""
@@ -221,12 +221,13 @@ class Matching:
 
     def _by_cases(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare terms in each case of their choices; None if they are not proved equal."""
-        if before.type != after.type or first_choice(before) is first_choice(after) is None:
+        if before.type != after.type or not (_has_choices(before) or _has_choices(after)):
             return None
         limit = MAX_CASES - self.case_count
         cases = CaseMatching(
             self.algebra,
             self._proves,
+            self.set_folds,
             limit,
             numbers=self._numbers,
             drops_roundings=self.drops_roundings,
@@ -372,3 +373,11 @@ class Matching:
             return False  # bounds of equally named variables differ
         ours, theirs = (IndexingMap.of(variables, exprs) for exprs in (before, after))
         return ours.is_equal(theirs) is True
+
+
+def _has_choices(term: Formula) -> bool:
+    """Return True for a term with a choice, or for an element of a fold whose values have one."""
+    if first_choice(term) is not None:
+        return True
+    array = term.array
+    return array is not None and array.kind == "fold" and any(map(first_choice, array.arguments))
