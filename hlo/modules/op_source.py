@@ -59,6 +59,11 @@ class StackFrame:
         line, end_line: counted from 1; None if they are not recorded.
         column, end_column: as recorded: JAX counts from 0, and the end is exclusive.
         function: qualified name of the function; None if it is not recorded.
+
+    >>> import hlo
+    >>> frame = hlo.StackFrame("model.py", 12, 4, function="layer")
+    >>> frame.file, frame.line, frame.function, frame.end_line
+    ('model.py', 12, 'layer', None)
     """
 
     file: str
@@ -82,6 +87,16 @@ class OpSource:
     Attributes:
         op_name: path of the operation, such as ``jit(f)/while/body/add``; empty if not recorded.
         frame: the innermost place; None if it is not recorded.
+
+    >>> import hlo
+    >>> p, n = hlo.parse('''ENTRY e {
+    ...   p = f32[3] parameter(0)
+    ...   ROOT n = f32[3] negate(p), metadata={op_name="f/neg" source_file="m.py" source_line=7}
+    ... }''').entry.instructions
+    >>> n.source.op_name, n.source.file, n.source.line
+    ('f/neg', 'm.py', 7)
+    >>> bool(p.source)
+    False
     """
 
     op_name: str = ""

@@ -35,6 +35,12 @@ class Field:
         default: the value if the text omits the attribute, or `REQUIRED`.
         is_in_value: False for an attribute on which the value of an instruction does not depend,
             such as a hint to the compiler.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> field = find_op("transpose").fields["dimensions"]
+    >>> field.role, field.name, field.is_required
+    ('attribute', 'dimensions', True)
     """
 
     role: str
@@ -59,6 +65,12 @@ def attribute(
     """Declare a field that is read from the attribute `name`, by default the field's own name.
 
     With ``in_value=False``, the value of an instruction does not depend on the attribute.
+
+    >>> from hlo.ops.attributes import integer
+    >>> from hlo.ops.op import attribute
+    >>> field = attribute(integer, default=0, name="axis").metadata["hlo"]
+    >>> field.role, field.name, field.default
+    ('attribute', 'axis', 0)
     """
     return _field("attribute", kind, default, name, in_value)
 
@@ -71,12 +83,24 @@ def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
     """Declare a field that is read from the entry `name` of a custom call's ``backend_config``.
 
     The text may be JSON, ``{"axis": 1}``, or an MLIR dictionary, ``{axis = 1 : i64}``.
+
+    >>> from hlo.ops.attributes import integer
+    >>> from hlo.ops.op import configured
+    >>> field = configured(integer, name="axis").metadata["hlo"]
+    >>> field.role, field.name, field.is_required
+    ('config', 'axis', True)
     """
     return _field("config", kind, default, name)
 
 
 def contents(kind: Kind[T]) -> T:
-    """Declare a field for the argument of an op: a parameter's number, a constant's value."""
+    """Declare a field for the argument of an op: a parameter's number, a constant's value.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> find_op("parameter").fields["number"].role
+    'contents'
+    """
     return cast(T, _field("contents", kind, REQUIRED, ""))
 
 
@@ -84,6 +108,11 @@ def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
     """Declare a field for the declared result shape, with `default` if the text omits it.
 
     The shape must be an array, unless `any_shape` also permits tuples and tokens.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> {name: field.role for name, field in find_op("iota").fields.items()}
+    {'shape': 'array', 'iota_dimension': 'attribute'}
     """
     return _field("shape" if any_shape else "array", None, default, "")
 

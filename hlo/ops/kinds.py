@@ -34,6 +34,10 @@ class Kind(Generic[T]):
         limits: constraints on a value by name: ``at least`` and ``at most`` for a number or the
             length of a list, ``one of`` for the permitted words or classes.
         form: the syntax of a value in errors, if `name` does not describe it.
+
+    >>> from hlo.ops.attributes import int_list
+    >>> int_list.name, int_list.parse("{2,0,1}"), int_list.print((2, 0, 1))
+    ('a list of integers', (2, 0, 1), '{2,0,1}')
     """
 
     name: str

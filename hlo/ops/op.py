@@ -2,27 +2,7 @@
 
 An op is a frozen value. Its attributes are typed fields, its rules are labelled constraints, and
 `infer_shape` is its shape function. ``@op`` makes the class a dataclass, checks that it is
-complete, and registers it in `OPS`:
-
->>> from hlo.ops.attributes import int_list
->>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
-... class Flip(Op):
-...     '''Reverses the order of the elements along `dimensions`.'''
-...     min_operands = max_operands = 1
-...     dimensions: tuple[int, ...] = attribute(int_list)
-...
-...     @constraint("C1", "dimensions must be dimensions of the operand")
-...     def in_range(self, operand: Shape) -> Fault:
-...         bad = [d for d in self.dimensions if d >= operand.rank]
-...         return Fault(f"{bad[0]} >= rank {operand.rank}", at="dimensions") if bad else HOLDS
-...
-...     def infer_shape(self, operand: Shape) -> Shape:
-...         return operand
->>> flip = OPS.pop("example-flip")(dimensions=(1,))
->>> flip, flip.attribute_text()
-(Flip(dimensions=(1,)), 'dimensions={1}')
->>> flip.first_fault([Shape("f32", (2,))])[1].label
-'1 >= rank 1'
+complete, and registers it in `OPS`; it has an example.
 
 A subclass may add more (`indexing.ops.base` adds maps and kernels). `hlo` registers no ops.
 """
@@ -36,21 +16,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import (
-    Any,
-    ClassVar,
-    Final,
-    TypeVar,
-    cast,
-    dataclass_transform,
-)
+from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform
 
-from hlo.ops.common_attributes import (
-    COMMON_ATTRIBUTES,
-    CONFIG,
-    CUSTOM_CALL_ATTRIBUTES,
-    SIDE_EFFECT,
-)
+from hlo.ops.common_attributes import COMMON_ATTRIBUTES, CONFIG, CUSTOM_CALL_ATTRIBUTES, SIDE_EFFECT
 from hlo.ops.config import config_text
 from hlo.ops.fields import REQUIRED, Field, attribute, configured, contents, declared
 from hlo.ops.operand_types import types_fault, types_sentence
@@ -121,6 +89,12 @@ class Op(metaclass=OpType):
         has_effect: True if the op has side effects, and runs even if its result is unused.
         acts_as_others: True if some instructions are described by the op of another opcode.
         keeps_layout: True if operands and results of one rank have one layout in a fusion.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> transpose = find_op("transpose")(dimensions=(1, 0))
+    >>> transpose.opcode, transpose.min_operands, transpose.attribute_text()
+    ('transpose', 1, 'dimensions={1,0}')
     """
 
     __slots__ = ()
@@ -263,6 +237,26 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
         target: for a custom call, its target.
     Raises:
         TypeError: the class is incomplete, or the opcode is registered already.
+
+    >>> from hlo.ops.attributes import int_list
+    >>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
+    ... class Flip(Op):
+    ...     '''Reverses the order of the elements along `dimensions`.'''
+    ...     min_operands = max_operands = 1
+    ...     dimensions: tuple[int, ...] = attribute(int_list)
+    ...
+    ...     @constraint("C1", "dimensions must be dimensions of the operand")
+    ...     def in_range(self, operand: Shape) -> Fault:
+    ...         bad = [d for d in self.dimensions if d >= operand.rank]
+    ...         return Fault(f"{bad[0]} >= rank {operand.rank}", at="dimensions") if bad else HOLDS
+    ...
+    ...     def infer_shape(self, operand: Shape) -> Shape:
+    ...         return operand
+    >>> flip = OPS.pop("example-flip")(dimensions=(1,))
+    >>> flip, flip.attribute_text()
+    (Flip(dimensions=(1,)), 'dimensions={1}')
+    >>> flip.first_fault([Shape("f32", (2,))])[1].label
+    '1 >= rank 1'
     """
 
     def register(cls: type[O]) -> type[O]:
@@ -299,6 +293,10 @@ def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], t
     """Return `op` for the custom calls of one target; samples may omit ``custom_call_target``.
 
     Source: XLA ``docs/custom_call.md``.
+
+    >>> import indexing  # registers the ops
+    >>> find_op("custom-call", "TopK").target
+    'TopK'
     """
     return op(CUSTOM_CALL, samples=samples, target=target)
 
@@ -317,6 +315,11 @@ def find_op(opcode: str, target: str = "") -> type[Op] | None:
     """Return the op class of an opcode; for a custom call, the class of its target.
 
     None if not registered.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> find_op("transpose").__name__, find_op("custom-call", "TopK").__name__, find_op("nothing")
+    ('Transpose', 'TopKCall', None)
     """
     if opcode not in OPS:
         _declare()

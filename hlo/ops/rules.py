@@ -29,6 +29,11 @@ class Fault:
         at: the name of the invalid attribute, the number of the operand, or None for the
             instruction.
         help: the repair.
+
+    >>> from hlo.ops.rules import HOLDS, Fault
+    >>> fault = Fault("axis 3, rank 2", at="axis", help="axis must be less than the rank")
+    >>> bool(fault), bool(HOLDS)
+    (True, False)
     """
 
     label: str
@@ -44,7 +49,14 @@ HOLDS: Final = Fault("")
 
 @dataclass(frozen=True, slots=True)
 class OpConstraint:
-    """A constraint of an op: its label, its sentence and the name of the method that checks it."""
+    """A constraint of an op: its label, its sentence and the name of the method that checks it.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> for rule in find_op("reverse").constraints:
+    ...     print(rule.label, rule.sentence)
+    C1 dimensions must be distinct dimensions of the operand
+    """
 
     label: str
     sentence: str
@@ -57,6 +69,11 @@ def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
     Args:
         label: such as ``C1``, unique in the op.
         sentence: the rule, shown in errors, such as "dimension must be less than the rank".
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> [rule.label for rule in find_op("transpose").constraints]
+    ['C2']
     """
 
     def mark(method: Method) -> Method:

@@ -16,7 +16,14 @@ CALLS: Final = "__calls__"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameter shapes and the result shape of a called computation; None: any result."""
+    """The parameter shapes and the result shape of a called computation; None: any result.
+
+    >>> import hlo
+    >>> from hlo.ops.op import Signature
+    >>> total, value = hlo.parse_shape("f32[]"), hlo.parse_shape("s32[]")
+    >>> Signature.reducer([total], [value]) == Signature((total, value), total)
+    True
+    """
 
     parameters: tuple[AnyShape, ...]
     result: AnyShape | None = None
@@ -42,6 +49,11 @@ def signature(*attributes: str) -> Callable[[Method], Method]:
 
     The method takes the operand shapes. It may return a list with one signature for each
     computation. `hlo.verify` compares the computations with their signatures.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.ops.op import find_op
+    >>> find_op("map").signatures
+    {'applies': ('to_apply',)}
     """
 
     def mark(method: Method) -> Method:

@@ -21,7 +21,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SliceDimension:
-    """``[start:limit:stride]``: the indices start, start + stride, .. below limit."""
+    """``[start:limit:stride]``: the indices start, start + stride, .. below limit.
+
+    >>> from hlo.ops.attributes import SliceDimension
+    >>> str(SliceDimension(2, 11, 3)), SliceDimension(2, 11, 3).count  # 2, 5, 8
+    ('[2:11:3]', 3)
+    """
 
     start: int
     limit: int
@@ -43,7 +48,12 @@ class SliceDimension:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """``low_high_interior``: elements added before, after and between; negative: removed."""
+    """``low_high_interior``: elements added before, after and between; negative: removed.
+
+    >>> from hlo.ops.attributes import Padding
+    >>> str(Padding(1, -2, 3)), Padding(1, -2, 3).padded_size(4)  # 1 + (4 + 3 * 3) - 2
+    ('1_-2_3', 12)
+    """
 
     low: int = 0
     high: int = 0
@@ -77,6 +87,12 @@ class WindowDimension:
         base_dilation: distance of adjacent array elements; ``lhs_dilate`` in text.
         window_dilation: distance of adjacent window elements; ``rhs_dilate`` in text.
         is_reversed: True if the window's elements are in reverse order; ``rhs_reversal`` in text.
+
+    >>> from hlo.ops.attributes import WindowDimension
+    >>> WindowDimension(size=3, stride=2, low=1, high=1).positions(9)
+    5
+    >>> WindowDimension(size=3, window_dilation=4).positions(9)  # covers 9 elements
+    1
     """
 
     size: int
@@ -99,7 +115,12 @@ class WindowDimension:
 
 
 def dilated_size(size: int, step: int) -> int:
-    """Extent of `size` elements at distance `step`: ``(size − 1)·step + 1``, or 0 if empty."""
+    """Extent of `size` elements at distance `step`: ``(size − 1)·step + 1``, or 0 if empty.
+
+    >>> from hlo.ops.attributes import dilated_size
+    >>> dilated_size(3, 4), dilated_size(1, 4), dilated_size(0, 4)
+    (9, 1, 0)
+    """
     return (size - 1) * step + 1 if size > 0 else 0
 
 

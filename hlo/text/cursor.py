@@ -19,7 +19,14 @@ _INTEGER: Final = re.compile(r"-?\d++", re.ASCII)
 
 
 class Cursor:
-    """A position in the text of a span; reading skips white space and comments."""
+    """A position in the text of a span; reading skips white space and comments.
+
+    >>> from hlo.ops.attributes import Cursor
+    >>> from hlo.text.source import Source
+    >>> cursor = Cursor(Source("7, x").span(0, 4), "the value must be a pair")
+    >>> cursor.integer(), cursor.accepts(","), cursor.rest(), cursor.at_end
+    (7, True, 'x', True)
+    """
 
     __slots__ = ("end", "owner", "position", "source")
 

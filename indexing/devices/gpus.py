@@ -81,6 +81,11 @@ class Gpu:
     and "Shared Memory and Memory Banks"; Nsight Compute "Kernel Profiling Guide", "Memory Tables"
     (lines of four sectors); AMD "CDNA 3" white paper (lines, banks) and "ROCm Compute Profiler",
     "Vector L1 cache" (requests of 64 bytes).
+
+    >>> from indexing.devices.gpus import gpu
+    >>> h100 = gpu("H100")
+    >>> h100.threads_per_warp, h100.sector_bytes, h100.line_bytes, h100.banks
+    (32, 32, 128, 32)
     """
 
     name: str

@@ -62,6 +62,14 @@ class Correspondence(Displayed):
             of instructions before to which no instruction after is linked.
         removed: instructions before without a link.
         added: instructions after without a link.
+
+    >>> import hlo, indexing
+    >>> before = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
+    >>> after = hlo.parse("ENTRY e { q = f32[3] parameter(0)  ROOT m = f32[3] negate(q) }")
+    >>> for link in indexing.correspondence(before, after).links:
+    ...     print(link)
+    p -> q (value)
+    n -> m (value)
     """
 
     links: tuple[InstructionLink, ...]

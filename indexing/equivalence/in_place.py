@@ -53,6 +53,12 @@ class Hazard(Differs):
             the operand later.
         writer: the element of the result that is written to its place.
         operand_element: its index in the operand.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[5] parameter(0)  ROOT r = f32[5] reverse(p), dimensions={0} }"
+    >>> hazard = indexing.in_place(hlo.parse(text).entry.root, 0)
+    >>> hazard.reader, hazard.writer, hazard.operand_element
+    ((3,), (1,), (1,))
     """
 
     reader: ElementIndex | Instruction = ()

@@ -31,6 +31,13 @@ class PassResult:
         seconds: the time of the comparison.
         faults: the errors of dumps that are invalid or cannot be read, with their places.
         skipped: the dumps between both, which are invalid or cannot be read.
+
+    >>> import indexing
+    >>> wrong, *others = indexing.passes("examples/passes/rms_pad")
+    >>> wrong.pass_name, wrong.verdict.word, wrong.verdict.element
+    ('algsimp', 'differs', (0, 0))
+    >>> [each.verdict.word for each in others]
+    ['equal to the last bit', 'equal to the last bit']
     """
 
     module: str
@@ -79,6 +86,13 @@ def passes(
     Raises:
         FileNotFoundError: the folder has no dumps of passes.
         OSError: the folder, or one in it, cannot be read.
+
+    >>> import indexing
+    >>> for each in indexing.passes("examples/passes/rms_slice"):
+    ...     print(each.pass_name, "-", each.verdict.word)
+    algsimp - equal over the reals
+    fusion - equal to the last bit
+    fusion-wrapper - equal to the last bit
     """
     options = (level, exact_arithmetic, max_bytes)
     return tuple([each for m in modules_in(directory) for each in validate_passes(m, *options)])

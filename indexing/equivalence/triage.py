@@ -83,6 +83,11 @@ class TriagedCase:
         detail: the witness, or the obstacle.
         smallest: HLO text of the smallest module, or pair, that still shows the difference; "".
         count: the number of its instructions without parameters; 0 without one.
+
+    >>> import indexing
+    >>> (group, _) = indexing.triage("examples/passes")
+    >>> group.cases[0].name, group.cases[0].kind
+    ('rms_pad/module_0002.rms_pad', 'wrong element')
     """
 
     name: str
@@ -100,6 +105,11 @@ class TriageGroup:
     Attributes:
         kind, cause: the class and the cause.
         cases: the cases, the one with the smallest module first.
+
+    >>> import indexing
+    >>> group = indexing.triage("examples/passes")[0]
+    >>> group.kind, group.cause, len(group.cases)
+    ('wrong element', 'pass `algsimp`', 1)
     """
 
     kind: TriageClass
@@ -119,6 +129,12 @@ def triage(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> tuple[TriageGro
     Raises:
         FileNotFoundError: the folder has no cases.
         OSError: the folder cannot be read.
+
+    >>> import indexing
+    >>> for group in indexing.triage("examples/passes"):
+    ...     print(group.kind, "-", group.cause, "-", [case.name for case in group.cases])
+    wrong element - pass `algsimp` - ['rms_pad/module_0002.rms_pad']
+    law of real numbers - pass `algsimp`: x / y = x * (1 / y) - ['rms_slice/module_0006.rms_slice']
     """
     return group_cases(triaged_cases(Path(folder), max_bytes))
 

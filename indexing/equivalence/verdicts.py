@@ -41,6 +41,11 @@ class FewerReads:
         element: index of the output element.
         parameter: number of the parameter leaf.
         parameter_element: the element that only the program before reads.
+
+    >>> from indexing.equivalence import FewerReads, Proved
+    >>> read = FewerReads(output=0, element=(1, 2), parameter=1, parameter_element=(1, 2))
+    >>> print(Proved("reads", fewer_reads=(read,)))
+    proved at level reads; the program after reads less
     """
 
     output: int
@@ -64,6 +69,13 @@ class Proved(Displayed):
         fewer_reads: where the program after reads less, at most one entry for each pair of output
             and parameter; empty if both read the same.
         note: how the programs were compared, or a restriction of the proof; else "".
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[4] parameter(0)  a = f32[4] OP(p)  ROOT b = f32[4] OP(a) }"
+    >>> a, b = [hlo.parse(text.replace("OP", op)) for op in ("negate", "copy")]
+    >>> verdict = indexing.equivalent(a, b)
+    >>> verdict.word, bool(verdict), verdict.level
+    ('equal to the last bit', True, 'values')
     """
 
     level: Level
@@ -119,6 +131,15 @@ class Differs(Displayed):
         by_rounding: executions in f64 agree: the values differ by roundings to a narrower type.
         inputs: the inputs of the execution that shows it, for each device: an array for each leaf
             of the parameters of the program before.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[2,3] parameter(0)  ROOT r = f32[2,3] reverse(p), dimensions={1} }"
+    >>> other = hlo.parse(text.replace("dimensions={1}", "dimensions={0}"))
+    >>> verdict = indexing.equivalent(hlo.parse(text), other)
+    >>> verdict.word, bool(verdict), verdict.output, verdict.element
+    ('differs', False, 0, (1, 0))
+    >>> verdict.reads_before, verdict.reads_after
+    (((1, 2),), ((0, 0),))
     """
 
     output: int
@@ -163,6 +184,15 @@ class Undecided(Unknown, Displayed):
         output: number of the output leaf with these subterms, or None.
         note: how the programs were compared, or "".
         equal_outputs: numbers of the outputs with equal formulas.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[3] parameter(0)  ROOT r = f32[3] custom-call(p), %s }"
+    >>> a, b = [hlo.parse(text % f'custom_call_target="{name}"') for name in ("mine", "yours")]
+    >>> verdict = indexing.equivalent(a, b)
+    >>> verdict.word, bool(verdict)
+    ('undecided', False)
+    >>> verdict.reason.partition(" (")[0]
+    'the formulas differ: `custom-call` has custom_call_target mine before, yours after'
     """
 
     level: Level | None = None

@@ -29,6 +29,16 @@ class TriedLayout:
         copy: the copy, with its proposal, in the program before.
         removed: fewer copies are left between the program and this argument or result, and those of
             the whole program move fewer bytes; copies to another memory space do not count.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''ENTRY e {
+    ...   p = f32[64,32]{1,0} parameter(0)
+    ...   c = f32[64,32]{0,1} copy(p)
+    ...   ROOT n = f32[64,32]{0,1} negate(c)
+    ... }''')
+    >>> tried = indexing.TriedLayout(indexing.copies(module)[0], removed=True)
+    >>> tried.copy.instruction.name, str(tried.copy.proposal)
+    ('c', 'argument 0, `p`: {0,1} in place of {1,0}')
     """
 
     copy: ArrayCopy
@@ -44,6 +54,13 @@ class LayoutTrial:
         before, after: the modules; the same if no copy has a proposal for an argument or a result.
         layouts: of arguments and results, with which it was compiled again.
         tried: the copies that have such a proposal, those that move the most bytes first.
+
+    >>> import hlo
+    >>> from indexing import LayoutTrial
+    >>> module = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }")
+    >>> trial = LayoutTrial("cpu", module, module, layouts=(), tried=())  # no copies
+    >>> trial.moved_before, trial.moved_after
+    (0, 0)
     """
 
     target: str
@@ -95,6 +112,12 @@ def try_layouts(
         ValueError: the target is unknown.
         CompilationError: XLA does not compile the module for the target in time.
     Source: JAX ``jax.experimental.layout``; ``docs/device_memory.md`` has an example.
+
+    >>> import jax.numpy as jnp
+    >>> import indexing
+    >>> trial = indexing.try_layouts(lambda x: x.T @ x, jnp.ones((4, 3)), target="cpu")
+    >>> trial.tried, trial.moved_before  # XLA:CPU copies nothing here
+    ((), 0)
     """
     for name, value in (("target", target), ("timeout", timeout), ("cache", cache)):
         check_argument(try_layouts, name, value)

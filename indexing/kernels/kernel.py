@@ -48,6 +48,11 @@ class Kernel(Displayed):
         launch: the launch that the thunk sequence states, if there is one.
         path: the file.
         shared_by: the other fusions of the module that run it.
+
+    >>> import indexing
+    >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+    >>> kernel.name, kernel.fusion.name, kernel.grid, kernel.threads
+    ('input_transpose_fusion', 'input_transpose_fusion', (6, 1, 1), (128, 1, 1))
     """
 
     name: str

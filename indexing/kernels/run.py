@@ -112,6 +112,11 @@ class Launch:
         grid: the blocks in each dimension.
         threads: the threads of a block in each dimension.
         shared_bytes: the bytes of dynamic shared memory; those of static tiles do not count.
+
+    >>> import indexing
+    >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+    >>> kernel.launch.grid, kernel.launch.threads, kernel.launch.shared_bytes
+    ((6, 1, 1), (128, 1, 1), 0)
     """
 
     grid: tuple[int, ...]

@@ -18,6 +18,12 @@ class KernelProved(Displayed):
     Attributes:
         level: what is proved: the values.
         premises: conditions on which the proof relies, such as "sums are reordered".
+
+    >>> import indexing
+    >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+    >>> verdict = indexing.check_kernel(kernel)
+    >>> bool(verdict), verdict.level, verdict.premises
+    (True, 'values', ())
     """
 
     level: KernelLevel = "values"
@@ -40,6 +46,11 @@ class KernelDiffers(Displayed):
         block, thread, iteration: the values of the point's variables by name, such as ``bl_x``.
         element: the element of the buffer that is concerned.
         output: the number of the output leaf, if one is concerned.
+
+    >>> from indexing.kernels import KernelDiffers
+    >>> verdict = KernelDiffers("two threads write [3]", thread=(("th_x", 7),), element=(3,))
+    >>> bool(verdict), str(verdict)
+    (False, 'differs: two threads write [3]: element [3] at thread th_x = 7')
     """
 
     what: str
@@ -69,6 +80,11 @@ class KernelUndecided(Unknown, Displayed):
 
     Attributes:
         level: "reads" if all accesses are proved, None if not even they are.
+
+    >>> from indexing.kernels import KernelUndecided
+    >>> verdict = KernelUndecided("`arith.foo` is not modelled", level="reads")
+    >>> bool(verdict), verdict.level
+    (False, 'reads')
     """
 
     level: KernelLevel | None = None

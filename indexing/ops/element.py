@@ -27,12 +27,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRule:
-    """The element is given in the program's text."""
+    """The element is given in the program's text.
+
+    >>> import hlo, indexing
+    >>> from indexing.ops.element import element_of
+    >>> element_of(hlo.parse("ENTRY e { ROOT c = f32[2] constant({3, 5}) }").entry.root)
+    ConstantRule()
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class IotaRule:
-    """The element is its own index along `dimension`."""
+    """The element is its own index along `dimension`.
+
+    >>> import hlo, indexing
+    >>> from indexing.ops.element import element_of
+    >>> element_of(hlo.parse("ENTRY e { ROOT i = s32[2,3] iota(), iota_dimension=1 }").entry.root)
+    IotaRule(dimension=1)
+    """
 
     dimension: int
 
@@ -45,6 +57,12 @@ class ElementwiseRule:
         function: the function; None if it is a computation.
         uses_computation: the function is the first computation that the instruction calls.
         reads_nothing: the result does not depend on the operand's values.
+
+    >>> import numpy as np
+    >>> from indexing.ops.element import ElementwiseRule
+    >>> from indexing.ops.functions import ScalarFunction
+    >>> ElementwiseRule(ScalarFunction.of(np.exp)).uses_computation
+    False
     """
 
     function: ScalarFunction | None = None
@@ -65,6 +83,10 @@ class CopyRule:
         parts: number of result elements that share the bits of one operand element.
         joins_parts: one result element has the bits of several operand elements.
         is_view: the result needs no buffer of its own.
+
+    >>> from indexing.ops.element import CopyRule
+    >>> CopyRule(operands=(0, 1)).operands  # as of `pad`: an element of the array, or the padding
+    (0, 1)
     """
 
     operands: tuple[int, ...] = (0,)
@@ -88,6 +110,10 @@ class ReductionRule:
         is_scatter: a runtime variable decides to which result a value contributes.
         always_steps: each result has at least one step.
         accumulator_dtype: the type in which a sum of products is accumulated.
+
+    >>> from indexing.ops.element import ReductionRule
+    >>> ReductionRule(inits=(), values=(0, 1), is_product=True).values  # as of `dot`
+    (0, 1)
     """
 
     inits: tuple[int, ...]
@@ -106,6 +132,10 @@ class OpaqueRule:
 
     The reason is a clause that follows the opcode and the name of an instruction in a message:
     ``no loop nest for sort `r`: <reason>``.
+
+    >>> from indexing.ops.element import OpaqueRule
+    >>> OpaqueRule("the order of its elements depends on values").reason
+    'the order of its elements depends on values'
     """
 
     reason: str
@@ -144,6 +174,11 @@ class DecidedRead(NamedTuple):
         value: its value.
         needs_value: True if the element is needed where the decider has this value; False if it is
             needed where the decider has another one.
+
+    >>> import indexing
+    >>> from hlo.ops.op import find_op
+    >>> find_op("select")().decided_reads(None)[0]  # `on_true`, where the predicate is 1
+    DecidedRead(operand=1, decider=0, value=1, needs_value=True)
     """
 
     operand: int

@@ -32,6 +32,11 @@ class NeededOperands:
         only_last: operands of which only the element that is reduced last is needed.
         certain: operands of which all elements are needed for some values, also where the op
             alone does not tell: its maps are `may`.
+
+    >>> from indexing.ops.needed_operands import NeededOperands
+    >>> needed = NeededOperands({0: "exact", 1: "may"})
+    >>> needed.obstacle(1, reads_several=False)
+    'the applied computation may ignore operand 1'
     """
 
     grades: ParameterGrades

@@ -66,7 +66,15 @@ def _overlap(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | Non
 def overlaps(
     window: Sequence[WindowDimension], sizes: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
-    """Yield each window element that is on the array at some position, in order, with `overlap`."""
+    """Yield each window element that is on the array at some position, in order, with `overlap`.
+
+    >>> from hlo.ops.attributes import WindowDimension
+    >>> from indexing.ops.sliding import overlaps
+    >>> for taps, positions, elements in overlaps([WindowDimension(size=2, low=1)], [3]):
+    ...     print(taps, positions, elements)
+    (0,) (slice(1, 3, 1),) (slice(0, 2, 1),)
+    (1,) (slice(0, 3, 1),) (slice(0, 3, 1),)
+    """
     for s in product(*[range(w.size) for w in window]):
         slices = overlap(window, s, sizes)
         if slices is not None:
@@ -76,7 +84,15 @@ def overlaps(
 def window_totals(
     ufunc: np.ufunc, init: Array, array: Array, window: Sequence[WindowDimension]
 ) -> Array:
-    """Reduction of each window with `ufunc`, dimension by dimension; `init` is combined last."""
+    """Reduction of each window with `ufunc`, dimension by dimension; `init` is combined last.
+
+    >>> import numpy as np
+    >>> from hlo.ops.attributes import WindowDimension
+    >>> from indexing.ops.sliding import window_totals
+    >>> window = [WindowDimension(size=2, stride=2)]
+    >>> window_totals(np.add, np.float32(100), np.arange(6, dtype="f4"), window).tolist()
+    [101.0, 105.0, 109.0]
+    """
     wide = widen(array)
     padding = neutral(ufunc, wide.dtype)
     with np.errstate(all="ignore"):
@@ -130,6 +146,14 @@ def cross_correlation(array: Array, taps: Array, window: Sequence[WindowDimensio
         window: strides, padding and dilations.
     Returns:
         Dimensions group, batch, those of the window, output feature.
+
+    >>> import numpy as np
+    >>> from hlo.ops.attributes import WindowDimension
+    >>> from indexing.ops.sliding import cross_correlation
+    >>> array = np.arange(4, dtype="f4").reshape(1, 1, 4, 1)
+    >>> taps = np.array([1, 10], "f4").reshape(1, 2, 1, 1)
+    >>> cross_correlation(array, taps, [WindowDimension(size=2)]).ravel().tolist()
+    [10.0, 21.0, 32.0]
     """
     spatial = array.shape[2:-1]
     counts = [w.positions(n) for w, n in zip(window, spatial, strict=True)]
@@ -167,6 +191,14 @@ def add_padding_products(
     Args:
         total: the result of `cross_correlation` with these taps; may be changed.
         sizes: those of the array, for each dimension of the window.
+
+    >>> import numpy as np
+    >>> from hlo.ops.attributes import WindowDimension
+    >>> from indexing.ops.sliding import add_padding_products
+    >>> taps = np.array([np.inf, 10], "f4").reshape(1, 2, 1, 1)
+    >>> totals = np.zeros((1, 1, 4, 1), "f4")  # a window of 2 elements, one of padding before 4
+    >>> add_padding_products(totals, taps, [WindowDimension(size=2, low=1)], [4]).ravel().tolist()
+    [nan, 0.0, 0.0, 0.0]
     """
     with np.errstate(all="ignore"):
         products = np.moveaxis((taps * 0).sum(-2), 0, -2)  # the window, group, output feature
@@ -255,7 +287,13 @@ def _blocks(sizes: Sequence[int], each: int) -> Iterator[tuple[slice, ...]]:
 
 
 def windows_of(array: Array, sizes: Sequence[int]) -> Array:
-    """View of the windows of these sizes: dimensions of their starts, then those of a window."""
+    """View of the windows of these sizes: dimensions of their starts, then those of a window.
+
+    >>> import numpy as np
+    >>> from indexing.ops.sliding import windows_of
+    >>> windows_of(np.arange(4), [3]).tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
     plain = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
     windows = np.lib.stride_tricks.sliding_window_view(plain, tuple(sizes))
     return windows.view(array.dtype)

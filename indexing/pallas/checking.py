@@ -45,6 +45,19 @@ def check(
     Raises:
         ImportError: jax is not installed.
         ValueError: a name in `ranges` is that of no scalar and of no size; the chip is not known.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.experimental import pallas as pl
+    >>> import indexing
+    >>> def copy_blocks(x_ref, out_ref):
+    ...     out_ref[...] = x_ref[...]
+    >>> def copy(x):
+    ...     block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    ...     call = pl.pallas_call(copy_blocks, x, grid=2, in_specs=[block], out_specs=block)
+    ...     return call(x)
+    >>> report = indexing.pallas.check(copy, jax.ShapeDtypeStruct((20, 128), jnp.float32))
+    >>> report.faults
+    ('copy_blocks: outputs: no step visits element (16, 0)',)
     """
     capacity = None if chip is None else vmem_capacity(chip)
     traced = traced_calls(f, args, ranges or {})

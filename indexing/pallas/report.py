@@ -57,6 +57,20 @@ class BlockReport:
         may_revisit: True if the specification allows visits apart.
         placed: the operand with its maps, for pictures.
         is_aliased: True if an output has the buffer of an input: a hole keeps the input's values.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.experimental import pallas as pl
+    >>> import indexing
+    >>> def copy_blocks(x_ref, out_ref):
+    ...     out_ref[...] = x_ref[...]
+    >>> def copy(x):
+    ...     block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    ...     call = pl.pallas_call(copy_blocks, x, grid=2, in_specs=[block], out_specs=block)
+    ...     return call(x)
+    >>> report = indexing.pallas.check(copy, jax.ShapeDtypeStruct((20, 128), jnp.float32))
+    >>> (block,) = report.calls[0].outputs
+    >>> block.origin, block.bounds, block.visits, block.covered, block.hole
+    ('outputs', 'inside', 'once', False, (16, 0))
     """
 
     origin: str
@@ -166,6 +180,20 @@ class CallReport(Displayed):
         vmem_limit: the limit that was given, or that the call states; `None` without one.
         best_order: the order of the grid that moves fewest bytes; `None` without one.
         notes: what is not known.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.experimental import pallas as pl
+    >>> import indexing
+    >>> def copy_blocks(x_ref, out_ref):
+    ...     out_ref[...] = x_ref[...]
+    >>> def copy(x):
+    ...     block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    ...     call = pl.pallas_call(copy_blocks, x, grid=2, in_specs=[block], out_specs=block)
+    ...     return call(x)
+    >>> report = indexing.pallas.check(copy, jax.ShapeDtypeStruct((20, 128), jnp.float32))
+    >>> (call,) = report.calls
+    >>> call.name, call.grid, call.bytes, call.vmem_bytes
+    ('copy_blocks', (2,), 16384, 16384)
     """
 
     name: str
@@ -257,6 +285,19 @@ class PallasReport(Displayed):
     Attributes:
         calls: the calls.
         notes: primitives of Pallas without blocks, which are not checked.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jax.experimental import pallas as pl
+    >>> import indexing
+    >>> def copy_blocks(x_ref, out_ref):
+    ...     out_ref[...] = x_ref[...]
+    >>> def copy(x):
+    ...     block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    ...     call = pl.pallas_call(copy_blocks, x, grid=2, in_specs=[block], out_specs=block)
+    ...     return call(x)
+    >>> report = indexing.pallas.check(copy, jax.ShapeDtypeStruct((20, 128), jnp.float32))
+    >>> len(report.calls), report.faults
+    (1, ('copy_blocks: outputs: no step visits element (16, 0)',))
     """
 
     calls: tuple[CallReport, ...]

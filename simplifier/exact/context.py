@@ -22,6 +22,14 @@ def query_count(kind: str | None = None) -> int:
     """Number of queries of this process so far, or of those of one kind.
 
     A kind is "tight_bounds" (from `simplify`, answered by isl or by enumeration) or "other".
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import is_empty, query_count
+    >>> before = query_count("other")
+    >>> is_empty([Variable("i", 0, 9)], [])
+    False
+    >>> query_count("other") - before
+    1
     """
     return _queries.total() if kind is None else _queries[kind]
 

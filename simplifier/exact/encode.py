@@ -27,6 +27,12 @@ class Relation:
 
     Attributes:
         inputs, hidden: variables, whose bounds are further constraints.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, relation_text
+    >>> i = Variable("i", 0, 4)
+    >>> print(relation_text(Relation((i,), (), (i.expr * 2,), ())))
+    { [i] -> [o0] : o0 = 0 + 2*i and 0 <= i <= 4 }
     """
 
     inputs: tuple[Variable, ...]
@@ -48,7 +54,14 @@ def without_inputs(relation: Relation) -> Relation:
 
 
 def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
-    """Return the relation in isl notation."""
+    """Return the relation in isl notation.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, relation_text
+    >>> i, s = Variable("i", 0, 4), Variable("s", 0, 2)
+    >>> print(relation_text(Relation((i,), (s,), (i.expr + s.expr,), ())))
+    { [i] -> [o0] : exists (s : o0 = 0 + 1*i + 1*s and 0 <= i <= 4 and 0 <= s <= 2) }
+    """
     every = (*relation.inputs, *parameters, *relation.hidden)
     names = _own_names(every)
     inputs = ", ".join(names[v] for v in relation.inputs)

@@ -34,6 +34,11 @@ class ImportedRelation:
         inputs, parameters: names; the inputs of each piece are these, the parameters last.
         rank: number of results.
         pieces: the disjoint pieces; ``()`` for an empty relation.
+
+    >>> from simplifier.exact import relations
+    >>> imported = relations("[n] -> { [i] -> [i + n, i] : 0 <= i < 4 and 0 <= n <= 9 }", {})
+    >>> imported.inputs, imported.parameters, imported.rank, len(imported.pieces)
+    (('i',), ('n',), 2, 1)
     """
 
     inputs: tuple[str, ...]
@@ -48,6 +53,12 @@ def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
     Raises:
         NotAffineError: an expression is not affine.
         BudgetExhaustedError: isl does not read the text within its budget.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, to_isl
+    >>> i = Variable("i", 0, 4)
+    >>> to_isl(Relation((i,), (), (i.expr * 2,), ())).range().count_val()
+    Val("5")
     """
     text = relation_text(relation, parameters)
     every = replace(relation, inputs=(*relation.inputs, *parameters))

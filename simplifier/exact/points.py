@@ -48,6 +48,12 @@ class Probe(NamedTuple):
         is_tight: True if the points reach all bounds of variables, and prove that no constraint is
             implied by the others and these bounds.
         is_complete: True if the points are all of the domain.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import probe
+    >>> known = probe((Variable("i", 0, 4),), ())
+    >>> known.is_tight, known.is_complete
+    (True, True)
     """
 
     points: PointArrays
@@ -101,6 +107,14 @@ def keep_probe(
         variables: the variables of the enumerated domain, in order, with exact bounds.
         constraints: its irredundant constraints, normalised with these bounds.
         enumerated: the variables and the constraints of that domain.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier.exact import keep_probe, probe
+    >>> i, j = Variable("i", 0, 9), Variable("j", 2, 4)
+    >>> keep_probe((j,), (), enumerated=((i,), (Constraint(i.expr * 2, 3, 9),)))  # 2 <= i <= 4
+    >>> probe((j,), ()).is_complete
+    True
     """
     memo = probe_memo(variables, frozenset(constraints))
     if memo or number_type(_domain_exprs(variables, constraints)) is object:
@@ -169,7 +183,15 @@ def _unit_points(rank: int) -> Array:
 
 
 def should_enumerate(variables: Iterable[Variable], constraints: Sequence[Constraint]) -> bool:
-    """Return True if enumeration (`enumerated_tight_bounds`) is faster than isl."""
+    """Return True if enumeration (`enumerated_tight_bounds`) is faster than isl.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier.exact import should_enumerate
+    >>> small, large = Variable("i", 0, 9), Variable("j", 0, 10**9)
+    >>> [should_enumerate([v], [Constraint(v.expr * 2, 3, 9)]) for v in (small, large)]
+    [True, False]
+    """
     if False in [constraint.expr.is_affine for constraint in constraints]:
         return False
     divided = any(constraint.expr.divides for constraint in constraints)
@@ -210,7 +232,14 @@ def probed_tight_bounds(
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
 ) -> TightBounds | None:
-    """Return `enumerated_tight_bounds` if a tight probe has all points, else `None`."""
+    """Return `enumerated_tight_bounds` if a tight probe has all points, else `None`.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import probed_tight_bounds
+    >>> i = Variable("i", 0, 4)
+    >>> probed_tight_bounds((i,), (), (i.expr * 2,)).exprs
+    ((0, 8),)
+    """
     known = probe(variables, constraints)
     if known is None or not (known.is_tight and known.is_complete):
         return None
@@ -295,7 +324,15 @@ def _restrict_box(
 def enumerated_is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> bool:
-    """Return True if no point of the box satisfies all `constraints`, by enumeration."""
+    """Return True if no point of the box satisfies all `constraints`, by enumeration.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier.exact import enumerated_is_empty
+    >>> i = Variable("i", 0, 9)
+    >>> enumerated_is_empty((i,), (Constraint(i.expr * 2, 3, 3),))
+    True
+    """
     count_query("other")
     if any(v.is_empty for v in variables):
         return True

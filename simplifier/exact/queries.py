@@ -36,7 +36,14 @@ from simplifier.unknown import Unknown
 
 @dataclass(frozen=True, slots=True)
 class DifferingPoint:
-    """A point and its results that only one of two relations has."""
+    """A point and its results that only one of two relations has.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, difference
+    >>> i = Variable("i", 0, 4)
+    >>> difference(Relation((i,), (), (i.expr // 4,), ()), Relation((i,), (), (i.expr * 0,), ()))
+    DifferingPoint(point=(4,), results=(1,), in_first=True)
+    """
 
     point: tuple[int, ...]
     results: tuple[int, ...]
@@ -46,7 +53,15 @@ class DifferingPoint:
 def is_empty(
     variables: Sequence[Variable], constraints: Iterable[Constraint], budget: int = BUDGET
 ) -> bool | Unknown:
-    """Return True if no point of the box of `variables` satisfies all `constraints`."""
+    """Return True if no point of the box of `variables` satisfies all `constraints`.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier.exact import is_empty
+    >>> i = Variable("i", 0, 9)
+    >>> is_empty([i], [Constraint(i.expr * 2, 3, 3)]), is_empty([i], [Constraint(i.expr * 2, 4, 4)])
+    (True, False)
+    """
     domain = Relation(tuple(variables), (), (), tuple(constraints))
 
     def enumerate_points() -> bool:
@@ -68,7 +83,14 @@ def bounds(
     expr: Expr,
     budget: int = BUDGET,
 ) -> Interval | Unknown | None:
-    """Return the minimum and maximum of `expr` on the domain; `None` if the domain is empty."""
+    """Return the minimum and maximum of `expr` on the domain; `None` if the domain is empty.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import bounds
+    >>> i = Variable("i", 0, 9)
+    >>> bounds([i], [], i.expr * 3 - i.expr % 2)
+    (0, 26)
+    """
     valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
 
     def compute(ctx: Any) -> Interval | None:
@@ -119,6 +141,13 @@ def difference(
     """Return a point that only one of the relations has; `None` if they are equal.
 
     Inputs are matched by position; both relations have the same numbers of inputs and results.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, difference
+    >>> i = Variable("i", 0, 7)
+    >>> rows = Relation((i,), (), (i.expr // 4 * 4 + i.expr % 4,), ())
+    >>> print(difference(rows, Relation((i,), (), (i.expr,), ())))
+    None
     """
 
     def compute(ctx: Any) -> DifferingPoint | None:
@@ -172,12 +201,28 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
-    """Return ``results -> inputs`` in disjoint pieces with inputs ``d0, d1, …``."""
+    """Return ``results -> inputs`` in disjoint pieces with inputs ``d0, d1, …``.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, inverse, relation_text
+    >>> i = Variable("i", 0, 4)
+    >>> for piece in inverse(Relation((i,), (), (i.expr + 3,), ())):
+    ...     print(relation_text(piece))
+    { [d0] -> [o0] : o0 = -3 + 1*d0 and 3 <= d0 <= 7 }
+    """
     limit = pieces_budget(budget, relation)
     return within_budget(lambda ctx: pieces(as_map(ctx, relation, reverse=True)), limit)
 
 
 def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
-    """Return all results, as disjoint relations without inputs."""
+    """Return all results, as disjoint relations without inputs.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.exact import Relation, image, relation_text
+    >>> i = Variable("i", 0, 4)
+    >>> for piece in image(Relation((i,), (), (i.expr + 3,), ())):
+    ...     print(relation_text(piece))
+    { [] -> [o0] : exists (s0 : o0 = 0 + 1*s0 and 3 <= s0 <= 7) }
+    """
     limit = pieces_budget(budget, relation)
     return within_budget(lambda ctx: pieces(as_map(ctx, without_inputs(relation))), limit)

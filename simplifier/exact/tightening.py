@@ -23,6 +23,13 @@ class TightBounds:
     Attributes:
         variables, exprs: bounds of the variables and of some expressions.
         constraints: the constraints that the others and the bounds of variables do not imply.
+
+    >>> from simplifier import Variable
+    >>> from simplifier.constraints import Constraint
+    >>> from simplifier.exact import BUDGET, tight_bounds
+    >>> i = Variable("i", 0, 9)
+    >>> tight_bounds((i,), (Constraint(i.expr * 2, 3, 9),), (i.expr * 5,), BUDGET)
+    TightBounds(variables=((2, 4),), exprs=((10, 20),), constraints=())
     """
 
     variables: tuple[Interval, ...]

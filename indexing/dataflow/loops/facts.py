@@ -26,6 +26,12 @@ class TripCount:
         runtime: the loop-invariant values that the formula mentions.
         origin: ``derived`` from condition and body, or the compiler's ``known_trip_count``.
         obstacle: why a part of the condition, which may end the loop earlier, gives no number.
+
+    >>> import hlo, indexing
+    >>> loop = hlo.load("examples/rnn.pre.hlo").find("while.6")[0]
+    >>> count = indexing.trip_count(loop)
+    >>> count.number, count.origin
+    (7, 'derived')
     """
 
     lower: int
@@ -70,6 +76,12 @@ class InductionVariable:
         direction, bound: the loop continues while the value compares so with the loop-invariant
             `bound`; empty and None for variables that the condition does not compare so.
         runtime: the loop-invariant values that the expressions mention.
+
+    >>> import hlo, indexing
+    >>> loop = hlo.load("examples/rnn.pre.hlo").find("while.6")[0]
+    >>> (counter,) = indexing.induction_variables(loop)
+    >>> counter.path, counter.direction, str(counter.bound), str(counter.at(4))
+    ((0,), 'LT', '7', '4')
     """
 
     path: Path
@@ -103,6 +115,11 @@ class LoopFacts:
         invariants: the carried leaves that the body forwards unchanged.
         variables: the induction variables, in the order of the leaves.
         trip_count: the number of iterations, or the reason why it is unknown.
+
+    >>> import hlo, indexing
+    >>> facts = indexing.loop_facts(hlo.load("examples/rnn.pre.hlo").find("while.6")[0])
+    >>> facts.trip_count.number, facts.invariants, [v.path for v in facts.variables]
+    (7, ((3,), (4,), (5,), (6,)), [(0,)])
     """
 
     loop: Instruction

@@ -55,6 +55,19 @@ class LayoutChange:
         array: the parameter, the leaf of the root, or the array that is read or written.
         layout: the order of dimensions; the compiler chooses the tiles.
         by: the instruction that reads or writes the array; None for arguments and results.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''ENTRY e {
+    ...   p = f32[64,32]{1,0} parameter(0)
+    ...   c = f32[64,32]{0,1} copy(p)
+    ...   ROOT n = f32[64,32]{0,1} negate(c)
+    ... }''')
+    >>> (copy,) = indexing.copies(module)
+    >>> print(copy.proposal)
+    argument 0, `p`: {0,1} in place of {1,0}
+    >>> change = copy.proposal.changes[0]
+    >>> change.place, change.number, change.before.minor_to_major, change.layout.minor_to_major
+    ('argument', 0, (1, 0), (0, 1))
     """
 
     place: Place

@@ -34,6 +34,14 @@ class HloBuffer:
         kind: what holds the memory: an argument, an argument whose memory an output takes
             (`donated`), an output, a constant, or nothing outside of the program (`temporary`).
         life: the steps in which it is alive, as disjoint intervals.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[9] parameter(0)  n = f32[9] negate(p)  ROOT s = f32[9] sine(n) }"
+    >>> for buffer in indexing.memory_profile(hlo.parse(text)).buffers:
+    ...     print(buffer.name, buffer.kind, buffer.dense_bytes, buffer.life)
+    p argument 36 ((0, 2),)
+    n temporary 36 ((1, 2),)
+    s output 36 ((2, 2),)
     """
 
     arrays: tuple[ArrayRef, ...]
@@ -99,6 +107,12 @@ class SpacePeak:
         name: what it is on the device.
         step: the number of the first such step.
         stored_bytes, dense_bytes: the bytes with and without padding.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[9] parameter(0)  n = f32[9] negate(p)  ROOT s = f32[9] sine(n) }"
+    >>> peak = indexing.memory_profile(hlo.parse(text)).peaks[0]
+    >>> peak.step, peak.dense_bytes  # three arrays of 36 bytes
+    (2, 108)
     """
 
     space: int
@@ -122,6 +136,12 @@ class MemoryProfile(DrawnMemory):
         buffers: all buffers, in the order in which they are first written.
         assignment: the buffer assignment of XLA, if it is given.
         usage: XLA's report of memory usage, if it is given.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[9] parameter(0)  n = f32[9] negate(p)  ROOT s = f32[9] sine(n) }"
+    >>> profile = indexing.memory_profile(hlo.parse(text))
+    >>> profile.peak, [buffer.name for buffer in profile.at_peak]
+    (108, ['p', 'n', 's'])
     """
 
     module: Module

@@ -65,6 +65,13 @@ class CacheMisses:
         arrays: the misses of each operand, and of the result.
         method: "closed form" or "trace"; both are exact.
         wave: number of tiles that are computed in lockstep.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> tiling = indexing.tile(hlo.parse(text + "dimensions={1} }").entry.root, (8, 32))
+    >>> misses = indexing.cache_misses(tiling, capacity=2304)
+    >>> misses.misses, misses.compulsory, misses.touches
+    (34, 34, 36)
     """
 
     tiling: Tiling | LoopTiling

@@ -73,6 +73,13 @@ class ReuseProfile:
         method: "closed form" or "trace"; both are exact.
         carried: in closed form, the loops that carry the reuses of each array.
         wave: number of tiles that are computed in lockstep.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> tiling = indexing.tile(hlo.parse(text + "dimensions={1} }").entry.root, (8, 32))
+    >>> profile = indexing.reuse_profile(tiling)
+    >>> [profile.misses(capacity).misses for capacity in (2048, 2304)]
+    [36, 34]
     """
 
     tiling: Tiling | LoopTiling

@@ -31,6 +31,16 @@ class BestBlockOrders(Sequence[CacheMisses]):
         tiling: the tiles.
         ranked: the misses in each order; all are exact.
         unknown: the orders whose misses are not known, with the reason.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[512,256] parameter(0)
+    ...   q = f32[256,512] parameter(1)
+    ...   ROOT dot = f32[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> best = indexing.best_block_orders(indexing.tile(dot, (64, 64)), capacity=512 * 1024)
+    >>> best[0].order.name, best[0].misses
+    ('grouped:4', 20480)
     """
 
     tiling: Tiling | LoopTiling

@@ -67,6 +67,13 @@ class WorkingSet:
         line: bytes of a line, whose bytes all count; `None` if elements are counted.
         total: the bytes of all arrays.
         arrays: the bytes of each array that is read or written.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> tiling = indexing.tile(hlo.parse(text + "dimensions={1} }").entry.root, (8, 32))
+    >>> resident = indexing.working_set(tiling, window=2)
+    >>> resident.total.maximum  # two tiles of 1,024 bytes, and all 256 bytes of `p`
+    2304
     """
 
     tiling: Tiling

@@ -86,6 +86,16 @@ def traffic(
         HloError: an instruction is invalid.
         ValueError: a value is not that of an integer parameter, or does not fit it.
     Source: XLA ``xla/service/hlo_cost_analysis.h``, for the counted operations.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[8,16] parameter(0)
+    ...   q = f32[16,4] parameter(1)
+    ...   ROOT dot = f32[8,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''')
+    >>> (row,) = indexing.traffic(dot).rows[:1]
+    >>> print(row)
+    <dot `dot` reads `p` f32[8,16]: 512 bytes distinct, 2,048 bytes requested>
     """
     counter = Counter()
     named = _named_computation(target)

@@ -72,6 +72,12 @@ class BankConflicts:
         phases: the number of phases with an active lane, the least possible number of wavefronts.
         histogram: the number of phases by their wavefronts.
         worst: a busiest bank; `None` if no lane is active.
+
+    >>> import indexing
+    >>> column = indexing.parse_map("(d0, d1) -> (d0, d1), domain: d0 in [0, 31], d1 in [0, 0]")
+    >>> conflicts = indexing.bank_conflicts(column, "(32,32):(32,1)")  # all lanes in one bank
+    >>> conflicts.wavefronts, conflicts.phases, conflicts.excess, conflicts.worst.bank
+    (32, 1, 31, 0)
     """
 
     wavefronts: int

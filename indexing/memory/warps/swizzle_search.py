@@ -49,6 +49,12 @@ class SwizzleSearch:
         tried: the number of swizzles that were tried.
         family: their family.
         extent: the number of elements of shared memory that the swizzled tile needs.
+
+    >>> import indexing
+    >>> column = indexing.parse_map("(d0, d1) -> (d0, d1), domain: d0 in [0, 31], d1 in [0, 0]")
+    >>> search = indexing.find_swizzle([column], "(32,32):(32,1)")
+    >>> search.wavefronts, search.phases, search.excess
+    (1, 1, 0)
     """
 
     swizzle: Swizzle

@@ -110,6 +110,16 @@ class Plan(Displayed):
             dimensions that are padded.
         is_cheapest: no other choice of splits that the given specs propagate to has a smaller
             estimated cost.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[8,16] parameter(0)
+    ...   q = f32[16,4] parameter(1)
+    ...   ROOT dot = f32[8,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''')
+    >>> plan = indexing.shard(dot.entry, {"x": 4}, {"p": ("x", None)})
+    >>> plan.module.entry.root.shape.dims, plan.collectives, plan.bytes_sent
+    ((2, 4), (), 0)
     """
 
     program: Module

@@ -32,6 +32,18 @@ class Factor:
             "min", "and", "or", "prod".
         is_masked: the partial result of a device is 0 where the element that is read is not in its
             shard: runtime values are the indices along this factor.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[8,16] parameter(0)
+    ...   q = f32[16,4] parameter(1)
+    ...   ROOT dot = f32[8,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> rule = indexing.sharding_rule(dot)
+    >>> print(rule)
+    ([i, k], [k, j])->([i, j]) {i=8, j=4, k=16} reduction={k}
+    >>> [(factor.size, factor.kind) for factor in rule.factors]
+    [(8, 'pass_through'), (4, 'pass_through'), (16, 'reduction')]
     """
 
     size: int

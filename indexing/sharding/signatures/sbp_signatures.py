@@ -76,6 +76,12 @@ class SbpSignatures(tuple[SbpSignature, ...]):
 
     Attributes:
         undecided: the obstacles; ``()`` if the list is complete.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[6,4] parameter(0)  ROOT r = f32[6,4] reverse(p), dimensions={1} }"
+    >>> signatures = indexing.sbp(hlo.parse(text).entry.root)
+    >>> [str(signature) for signature in signatures[:3]], signatures.undecided
+    (['B -> B', 'S(0) -> S(0)', 'P(sum) -> P(sum)'], ())
     """
 
     undecided: tuple[Unknown, ...] = ()

@@ -57,6 +57,16 @@ class TiledBlocks(Displayed):
         size: the size of a block; the last one may be smaller.
         dims: the dimensions of the grid on which the states depend.
         states: the numbers of the states in `STATES`, by tile index in `dims`, and block.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[64,32] parameter(0)
+    ...   q = f32[32,64] parameter(1)
+    ...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> blocks = indexing.tile(dot, (32, 64)).blocks("p", 8)
+    >>> blocks.at(1, 0), blocks.counts
+    (('full', 'full', 'full', 'full'), {'skipped': 0, 'partial': 0, 'full': 8, 'runtime': 0})
     """
 
     operand: TiledOperand

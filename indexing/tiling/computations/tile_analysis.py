@@ -72,6 +72,16 @@ class TileAnalysis(Displayed):
         arrays: the roots.
         root_maps: the map from the dimensions of the tiled root to each root.
         graph: the tiles before their boxes are known.
+
+    >>> import hlo, indexing
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[8,12] parameter(0)
+    ...   n = f32[8,12] negate(p)
+    ...   ROOT t = f32[12,8] transpose(n), dimensions={1,0}
+    ... }''').entry
+    >>> analysis = indexing.tile_analysis(entry)
+    >>> analysis.rank, [each.name for each in analysis.instructions], analysis.unknown
+    (2, ['p.tile_0', 'n.tile_0', 't.tile_0'], ())
     """
 
     target: Computation | tuple[Instruction, ...]

@@ -68,6 +68,16 @@ class TiledComputation(Displayed):
         roots: the roots, in the order of the leaves of the result.
         instructions: the tiled instructions, operands first.
         sizes: the tile size of each dimension; `None` if symbolic.
+
+    >>> import hlo, indexing
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[8,12] parameter(0)
+    ...   n = f32[8,12] negate(p)
+    ...   ROOT t = f32[12,8] transpose(n), dimensions={1,0}
+    ... }''').entry
+    >>> tiled = indexing.tile_analysis(entry).tiled((3, 4))
+    >>> tiled.grid, tiled.sizes
+    ((4, 2), (3, 4))
     """
 
     dimensions: tuple[TileDimension, ...]

@@ -30,6 +30,18 @@ class TiledInstruction:
         tile: the elements that one tile of the roots, in one iteration of the loops, needs; or the
             reason why they are unknown.
         operands: for each operand, its tiles from which this tile is computed.
+
+    >>> import hlo, indexing
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[8,12] parameter(0)
+    ...   n = f32[8,12] negate(p)
+    ...   ROOT t = f32[12,8] transpose(n), dimensions={1,0}
+    ... }''').entry
+    >>> for each in indexing.tile_analysis(entry).tiled((3, 4)).instructions:
+    ...     print(each.name, [str(side.size) for side in each.tile.sides])
+    p.tile_0 ['4', '3']
+    n.tile_0 ['4', '3']
+    t.tile_0 ['3', '4']
     """
 
     array: ArrayRef

@@ -63,6 +63,12 @@ class CompiledTiling(Displayed):
         warps: the number of warps of a block.
         stages: the number of stages of the pipeline of its loop.
         ctas: the number of blocks of a cluster.
+
+    >>> import hlo, indexing
+    >>> fusion = hlo.load("examples/targets/attention.h100.hlo").entry["triton_softmax.2"]
+    >>> compiled = indexing.compiled_tiling(fusion)
+    >>> compiled.output_tiles, compiled.steps, compiled.warps, compiled.stages
+    (((2, 256),), (), 2, 1)
     """
 
     instruction: Instruction

@@ -26,6 +26,11 @@ class LoopCandidate:
         steps: the number of steps of a block.
         split_k: the number of blocks that share the loop of one tile.
         waves: the number of waves of blocks.
+
+    >>> from indexing import LoopCandidate
+    >>> candidate = LoopCandidate(blocks=8, bytes=4096, steps=2, split_k=1, waves=1)
+    >>> candidate.bytes // candidate.blocks
+    512
     """
 
     blocks: int
@@ -40,6 +45,16 @@ class LoopObjective(ABC):
 
     Class attributes:
         parts: what the parts of a key count, in the singular; empty for objectives without names.
+
+    >>> from indexing import LoopCandidate, LoopObjective
+    >>> class FewestSteps(LoopObjective):
+    ...     parts = ("step",)
+    ...     def key(self, candidate):
+    ...         return (candidate.steps,)
+    ...     def bound(self, candidate, most_blocks):
+    ...         return (candidate.steps,)
+    >>> FewestSteps().key(LoopCandidate(blocks=8, bytes=4096, steps=2, split_k=1, waves=1))
+    (2,)
     """
 
     parts: ClassVar[tuple[str, ...]] = ()

@@ -18,6 +18,16 @@ class TilingLoop:
         size: the number of elements.
         step: the elements of one step.
         instructions: the names of the instructions that reduce or contract the dimension.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[64,32] parameter(0)
+    ...   q = f32[32,64] parameter(1)
+    ...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> (loop,) = indexing.tile(dot, (32, 64), loop_sizes={"k": 8}).loops
+    >>> loop.name, loop.size, loop.step, loop.steps, loop.instructions
+    ('k', 32, 8, 4, ('dot',))
     """
 
     name: str
@@ -40,6 +50,17 @@ class LoopRead:
         phase: the number of the phase.
         box: the elements, by the index ``tid_k`` of the tile or step in each dimension of the tile
             space; or the reason why they are no box.
+
+    >>> import hlo, indexing
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[64,32] parameter(0)
+    ...   q = f32[32,64] parameter(1)
+    ...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> for read in indexing.tile(dot, (32, 64), loop_sizes={"k": 8}).operands:
+    ...     print(read.array.instruction.name, [str(side.size) for side in read.box.sides])
+    p ['32', '8']
+    q ['8', '64']
     """
 
     array: ArrayRef

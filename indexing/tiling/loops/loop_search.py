@@ -51,6 +51,12 @@ class RankedChoice:
         key: its key by the objective.
         better: the number of ranked tilings with a smaller key.
         violations: how it violates rules of the device, in words.
+
+    >>> import hlo, indexing
+    >>> fusion = hlo.load("examples/targets/attention.h100.hlo").entry["triton_softmax.2"]
+    >>> best = indexing.best_tilings(fusion, device="H100", loops=True, top=3)
+    >>> best.compiled.compiled.output_tiles, best.compiled.violations
+    (((2, 256),), ())
     """
 
     compiled: CompiledTiling
@@ -76,6 +82,16 @@ class BestLoopTilings(Displayed, Sequence[LoopTiling]):
         refused: the tilings that were visited and are not legal, by rule.
         incomplete: the reason why better tilings may exist; empty if none do.
         compiled: XLA's choice, if the module states one and the device is a GPU.
+
+    >>> import hlo, indexing
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p = bf16[4096,4096] parameter(0)
+    ...   q = bf16[4096,4096] parameter(1)
+    ...   ROOT d = bf16[4096,4096] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> best = indexing.best_tilings(root, device="H100", loops=True, top=1)
+    >>> best[0].sizes, best[0].loop_sizes, best[0].bytes, best[0].stages
+    ((256, 128), (64,), 1644167168, 3)
     """
 
     shape: Shape
@@ -354,18 +370,7 @@ def best_loop_tilings(
     output_id: int = 0,
     masks: bool = True,
 ) -> BestLoopTilings | Unknown:
-    """Return the best legal tilings of an output with loops; see `indexing.best_tilings`.
-
-    >>> import hlo
-    >>> root = hlo.parse('''ENTRY e {
-    ...   p = bf16[4096,4096] parameter(0)
-    ...   q = bf16[4096,4096] parameter(1)
-    ...   ROOT d = bf16[4096,4096] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    ... }''').entry.root
-    >>> best = best_loop_tilings(root, top=1)[0]
-    >>> best.sizes, best.loop_sizes, best.bytes, best.stages
-    ((256, 128), (64,), 1644167168, 3)
-    """
+    """Return the best legal tilings of an output with loops; see `indexing.best_tilings`."""
     rules = rules_of(device)
     model = loop_model(instruction, to, output_id, masks)
     if isinstance(model, Unknown):

@@ -53,6 +53,12 @@ class LoopTiling(PrintedKernels):
         serial: the tiled dimensions through which a block walks.
         loop_phases: the nests of each phase.
         allows_online: True if a reduction may run in step with a statistic that it needs.
+
+    >>> import hlo, indexing
+    >>> (dot,) = hlo.load("examples/attention.opt.hlo").find("dot.7")  # of f32[64,64], twice
+    >>> tiling = indexing.tile(dot, (32, 64), loop_sizes={"k": 8})
+    >>> tiling.grid, tiling.steps, tiling.loaded  # of 4 bytes: twice 32 * 64 + 64 * 64 elements
+    ((2, 1), 8, 49152)
     """
 
     instruction: Instruction
@@ -64,8 +70,6 @@ class LoopTiling(PrintedKernels):
     serial: frozenset[int]
     loop_phases: tuple[LoopPhase, ...]
     allows_online: bool
-
-    # ------------------------------------------------------------ the grid and the loops
 
     @property
     def shape(self) -> Shape:
@@ -306,15 +310,10 @@ class LoopTiling(PrintedKernels):
     @property
     def operands(self) -> tuple[LoopRead, ...]:
         """The box of each read in each step, by phase."""
-        steps = [self.axes[k].step for k in range(len(self.model.sizes))]
-        return tuple(
-            [
-                LoopRead(read.array, number, concrete_box(read.needed, steps, self.model.sizes))
-                for number, phase in enumerate(self.loop_phases)
-                for nest in phase.nests
-                for read in nest.reads
-            ]
-        )
+        sizes = self.model.sizes
+        steps = [self.axes[k].step for k in range(len(sizes))]
+        reads = [(k, r) for k, p in enumerate(self.loop_phases) for n in p.nests for r in n.reads]
+        return tuple([LoopRead(r.array, k, concrete_box(r.needed, steps, sizes)) for k, r in reads])
 
     @checked
     def at(self, *index: int, step: int | None = None) -> tuple[Region, ...]:

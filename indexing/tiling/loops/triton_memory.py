@@ -81,6 +81,26 @@ def triton_shared_bytes(
         output_id: the output whose tiles decide.
     Raises:
         ValueError: the device is not known, or XLA chose no tile of this output.
+
+    >>> import hlo, indexing
+    >>> fusion = hlo.parse('''f {
+    ...   p = bf16[512,256] parameter(0)
+    ...   q = bf16[256,512] parameter(1)
+    ...   ROOT d = bf16[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+    ...     backend_config={"sizes":["64"]}
+    ... }
+    ... ENTRY e {
+    ...   p = bf16[512,256] parameter(0)
+    ...   q = bf16[256,512] parameter(1)
+    ...   ROOT d = bf16[512,512] fusion(p, q), kind=kCustom, calls=f,
+    ...     backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion",
+    ...       "block_level_fusion_config":{"num_warps":"4","output_tiles":[{"sizes":["64","128"]}],
+    ...         "num_ctas":1,"num_stages":3}}}
+    ... }''').entry.root
+    >>> indexing.triton_shared_bytes(indexing.compiled_tiling(fusion))
+    73728
+    >>> 3 * (64 * 64 + 64 * 128) * 2  # three stages of both operands
+    73728
     """
     model = loop_model(compiled.instruction, output_id=output_id, masks=False)
     if isinstance(model, Unknown):

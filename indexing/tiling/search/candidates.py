@@ -67,6 +67,12 @@ class BestTilings(Displayed, Sequence[RankedTiling]):
         built: number of tilings that were built and measured.
         refused: the tilings that were built and are not valid.
         incomplete: the reason why better tilings may exist; empty if none do.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> best = indexing.best_tilings(hlo.parse(text + "dimensions={1} }").entry.root, top=2)
+    >>> best[0].sizes, best[0].bytes, best.incomplete
+    ((16, 64), 4352, '')
     """
 
     shape: Shape

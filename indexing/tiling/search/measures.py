@@ -57,6 +57,13 @@ class RankedTiling:
             it needs by each of the maps separately, so two maps to one element count twice.
         memory: the memory of the largest tile.
         grade: "may" if the figures are upper bounds.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> broadcast = hlo.parse(text + "dimensions={1} }").entry.root
+    >>> (ranked,) = indexing.best_tilings(broadcast, sizes=[[8], [64]])
+    >>> ranked.sizes, ranked.loaded, ranked.stored  # each of 2 tiles loads 64 elements of 4 bytes
+    ((8, 64), 512, 4096)
     """
 
     tiling: Tiling

@@ -64,6 +64,11 @@ class XlaCandidate:
         flops: number of floating-point operations.
         bytes_read, bytes_written: bytes that all blocks together read and write.
         read_time, write_time, compute_time, exec_time: estimates in seconds.
+
+    >>> from indexing import XlaCandidate
+    >>> tiling = XlaCandidate(0, ((2, 8),), (), 1024, 640, 256, 1e-6, 1e-6, 1e-6, 2e-6)
+    >>> tiling.output_tiles, tiling.bytes_read, tiling.exec_time
+    (((2, 8),), 640, 2e-06)
     """
 
     number: int
@@ -85,6 +90,10 @@ class XlaCandidates:
     Attributes:
         root: the first root of the fusion, as XLA printed it.
         candidates: the tilings, best first.
+
+    >>> from indexing import XlaCandidates
+    >>> XlaCandidates("ROOT %add.1 = f32[4]{0} add(p0, p1)", ()).root_name
+    'add.1'
     """
 
     root: str

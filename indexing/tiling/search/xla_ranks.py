@@ -43,6 +43,19 @@ class RankComparison(Displayed):
         rows: the candidates.
         disagreements: pairs of candidates, as numbers: XLA estimates a shorter time for the first,
             and the objective is better for the second.
+
+    >>> import hlo, indexing
+    >>> from indexing import XlaCandidate, XlaCandidates
+    >>> dot = hlo.parse('''ENTRY e {
+    ...   p = f32[8,4] parameter(0)
+    ...   q = f32[4,8] parameter(1)
+    ...   ROOT dot = f32[8,8] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ... }''').entry.root
+    >>> a = XlaCandidate(0, ((2, 8),), (), 1024, 640, 256, 1e-6, 1e-6, 1e-6, 2e-6)
+    >>> b = XlaCandidate(1, ((4, 4),), (), 1024, 512, 256, 1e-6, 1e-6, 1e-6, 3e-6)
+    >>> ranks = indexing.compare_candidates(dot, XlaCandidates("dot =", (a, b)))
+    >>> ranks.disagreements, [row.rank for row in ranks.rows]
+    (((0, 1),), [1, 0])
     """
 
     instruction: Instruction

@@ -44,6 +44,12 @@ class TiledOperand:
         maps: the maps from the tiled array to this array.
         grid: the tiles.
         unknown: the reason why the maps are incomplete, or `None`.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[8,12] parameter(0)  ROOT t = f32[12,8] transpose(p), dimensions="
+    >>> (operand,) = indexing.tile(hlo.parse(text + "{1,0} }").entry.root, (3, 4)).operands
+    >>> operand.kind, [str(size) for size in operand.sizes], operand.tile_bytes, operand.reuse
+    ('box', ['4', '3'], 48, Fraction(1, 1))
     """
 
     instruction: Instruction

@@ -43,6 +43,12 @@ class Tiling(Displayed):
             operand, and the regions are those of the outputs that read it.
         answer: the maps.
         operands: the elements needed of each array; those of a tuple have one entry for each leaf.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
+    >>> tiling = indexing.tile(hlo.parse(text).entry.root, (4,))
+    >>> tiling.grid, tiling.divides, str(tiling.at(2)[0])
+    ((3,), (False,), '[8]')
     """
 
     instruction: Instruction
@@ -144,10 +150,9 @@ class Tiling(Displayed):
             ValueError: the number of indices is not the rank.
 
         >>> import hlo
-        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
-        >>> module = hlo.parse(text + "dimensions={1,0} }")
-        >>> print(*tile(module.entry.root, (4, 3)).at(0, 2))
-        [6:8, 0:4]
+        >>> fusion = hlo.load("examples/attention.opt.hlo").entry["ynn_fusion.7"]
+        >>> print(*tile(fusion, (4, 3)).at(0, 2))
+        [0:4, 0:64] [0:64, 6:9]
         """
         return self.answer.at(*self.slices(*index), **values)
 
@@ -221,10 +226,9 @@ class Tiling(Displayed):
             IndexError, ValueError: as `at`.
 
         >>> import hlo
-        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
-        >>> module = hlo.parse(text + "dimensions={1,0} }")
-        >>> tile(module.entry.root, (4, 3)).plot(0, 2)
-        <drawing of 'what tile (0, 2) of 1 x 3 of t needs'>
+        >>> fusion = hlo.load("examples/attention.opt.hlo").entry["ynn_fusion.7"]
+        >>> tile(fusion, (4, 3)).plot(0, 2)
+        <drawing of 'what tile (0, 2) of 16 x 22 of ynn_fusion.7 needs'>
         """
         return methods.plot_tiling(self, index, values, backend, theme)
 
@@ -355,11 +359,8 @@ def tile(
             `loop_sizes` is combined with tiles of an operand or with `exact`.
 
     >>> import hlo
-    >>> module = hlo.parse('''ENTRY e {
-    ...   p = f32[9] parameter(0)
-    ...   q = f32[7] parameter(1)
-    ...   ROOT c = f32[16] concatenate(p, q), dimensions={0}
-    ... }''')
+    >>> module = hlo.parse('''ENTRY e { p = f32[9] parameter(0)  q = f32[7] parameter(1)
+    ...   ROOT c = f32[16] concatenate(p, q), dimensions={0} }''')
     >>> tiling = tile(module.entry.root, (4,))
     >>> tiling.grid, tiling.divides, [operand.kind for operand in tiling.operands]
     ((4,), (True,), ['box', 'box'])
@@ -394,6 +395,5 @@ def tiling_of(answer: Answer, sizes: Sequence[int], to: Target) -> Tiling | Unkn
     reasons = [reason for reason in answer.unknown if reason is not None]
     if reasons and len(reasons) == len(answer.unknown):
         return reasons[0]
-    return Tiling(
-        instruction, grid.sizes, to, direction, answer, tiled_operands(answer, grid), grid
-    )
+    operands = tiled_operands(answer, grid)
+    return Tiling(instruction, grid.sizes, to, direction, answer, operands, grid)

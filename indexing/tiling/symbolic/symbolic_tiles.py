@@ -52,6 +52,12 @@ class SymbolicTile(Displayed):
         lower_bounds, upper_bounds: for each result, the bounds ``lower <= value < upper`` of needed
             elements.  A box of the last tile of a dimension may exceed them.
         constraints: the tile sizes for which this holds.
+
+    >>> import indexing
+    >>> read = indexing.parse_map("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 7], s0 in [0, 2]")
+    >>> tile = indexing.symbolic_tile(read)
+    >>> print(tile.box([4], [1]))  # outputs 4 to 7 read elements 8 to 16
+    [8:17]
     """
 
     map: IndexingMap

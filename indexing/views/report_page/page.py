@@ -52,6 +52,11 @@ class ReportPage(Displayed):
     Attributes:
         html: the text of the file; it refers to nothing outside of it.
         faults: the errors of dumps that are invalid or cannot be read, with their places.
+
+    >>> import hlo, indexing
+    >>> page = indexing.report(hlo.load("examples/layernorm.opt.hlo"), tiled=0)
+    >>> page.html.startswith("<!DOCTYPE html>"), page.faults
+    (True, ())
     """
 
     html: str

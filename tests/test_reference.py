@@ -1,0 +1,48 @@
+"""Every public function and class shows how it is used: `help` and the site print the example."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+import hlo
+import indexing
+import simplifier
+from docs.pages.reference import OWN_OPS
+
+PACKAGES = (hlo, simplifier, indexing)
+BASES_OF_OPS = "indexing.ops.base"
+"""Users inherit from its classes: the page about ops of their own shows how."""
+
+
+def modules() -> Iterator[str]:
+    """Yield the packages and their modules; none is executed as a program."""
+    for package in PACKAGES:
+        yield package.__name__
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                yield module.name
+
+
+def public_values() -> dict[str, Any]:
+    """Return the functions and classes that ``__all__`` of a module names, each of them once."""
+    values: dict[int, tuple[str, Any]] = {}
+    named = [(m, name) for m in modules() for name in getattr(import_module(m), "__all__", ())]
+    own_ops = [(m, name) for m, names in OWN_OPS.items() if m != BASES_OF_OPS for name in names]
+    ours = {package.__name__ for package in PACKAGES}
+    for module, name in [*named, *own_ops]:
+        value = getattr(import_module(module), name)
+        is_defined = inspect.isclass(value) or inspect.isroutine(value)
+        if is_defined and value.__module__.partition(".")[0] in ours:
+            values.setdefault(id(value), (f"{module}.{name}", value))
+    return dict(sorted(values.values()))
+
+
+def test_each_docstring_has_an_example() -> None:
+    """Doctests execute the examples."""
+    values = public_values()
+    assert len(values) > 250
+    assert not [name for name, value in values.items() if ">>>" not in (value.__doc__ or "")]
