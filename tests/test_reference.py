@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
-from pkgutil import walk_packages
+from pathlib import Path
 from typing import Any
 
 import hlo
@@ -19,12 +19,15 @@ BASES_OF_OPS = "indexing.ops.base"
 
 
 def modules() -> Iterator[str]:
-    """Yield the packages and their modules; none is executed as a program."""
+    """Yield the packages, and their modules that have ``__all__``."""
     for package in PACKAGES:
-        yield package.__name__
-        for module in walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith("__main__"):
-                yield module.name
+        folder = Path(package.__path__[0])
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder.parent).with_suffix("").parts
+            if parts[-1] == "__init__":
+                yield ".".join(parts[:-1])
+            elif "\n__all__ = " in path.read_text(encoding="utf-8"):
+                yield ".".join(parts)
 
 
 def public_values() -> dict[str, Any]:
