@@ -20,7 +20,7 @@ def pages() -> dict[str, str]:
     """Return the Markdown of each page by its file name.
 
     >>> list(pages())[:2]
-    ['index.md', 'maps.md']
+    ['index.md', 'ls.md']
     """
     context = click.Context(cli, info_name=PROGRAM, **cli.context_settings)
     result = {"index.md": "\n".join([*_page(context), *_contents()])}

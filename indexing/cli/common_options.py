@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Final
 
 import click
 
@@ -10,6 +11,8 @@ from indexing.cli.colours import COLOUR_CHOICES
 from indexing.cli.jax_inputs import function_options, with_functions
 from indexing.cli.paths import OutputPath
 from indexing.cli.reporter import reporter_of
+
+HELP: Final = "Print this help"
 
 
 def with_common_options(command: click.Command) -> click.Command:
@@ -22,7 +25,7 @@ def with_common_options(command: click.Command) -> click.Command:
     result = copy(command)
     result.params = [*command.params, *function_options(command), *added]
     result.callback = with_functions(command)
-    return result
+    return click.help_option("--help", "-h", help=HELP)(result)
 
 
 def _options() -> list[click.Option]:

@@ -10,42 +10,63 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any
+from inspect import cleandoc
+from typing import Any, Final
 
 import click
 
-from indexing.cli.common_options import with_common_options
+from indexing.cli.common_options import HELP, with_common_options
 from indexing.cli.reporter import OutputError, Reporter
 from indexing.cli.terminals import fit_message
 from indexing.cli.usage_errors import UnknownCommand, usage_error_lines
 
 PROGRAM = "hlo-indexing"
 
-COMMANDS = {
-    "maps": "Print indexing maps of HLO modules",
-    "summary": "Summarise HLO modules: parameters, kinds of maps, large and re-read arrays",
-    "bytes": "Count the bytes that instructions move, and their operations",
-    "memory": "List the buffers of modules: sizes with padding, lives, peaks of memory spaces",
-    "ls": "List the instructions of HLO modules",
-    "source": "Show what a line of a program became: kernels and their bytes",
-    "simplify": "Simplify indexing maps",
-    "compose": "Compose two indexing maps",
-    "check": "Verify the syntax, attributes and shapes of HLO modules",
-    "tile": "Tile instructions: which elements each tile needs, as boxes, and which bytes move",
-    "access": "Count the sectors and lines of memory that the warps of an instruction touch",
-    "shard": "Split programs over devices: plans, sharding rules, signatures",
-    "run": "Execute an HLO module on NumPy",
-    "validate": "Check maps by executing them, and modules against XLA",
-    "diff": "Compare two HLO modules: proved equal, or an output element that differs",
-    "dump": "Compile a function of JAX for any target, and write what XLA dumps",
-    "pallas": "Check the blocks of the Pallas calls of a function of JAX",
-    "passes": "Validate each compiler pass of a folder of dumps",
-    "triage": "Sort modules on which compilations diverge by what differs, and by its cause",
-    "kernels": "Compare the kernels that XLA emits with the fusions that they compute",
-    "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
-    "ops": "List the supported ops and the grades of their maps",
-    "explain": "Explain error codes: their meaning, an example, the repair",
+SECTIONS: Final = {
+    "Read modules": {
+        "ls": "List the instructions of HLO modules",
+        "summary": "Summarise HLO modules: parameters, kinds of maps, large arrays, repeated reads",
+        "source": "Show what a line of a program became: kernels and their bytes",
+        "report": "Write an HTML page: graph, instructions, maps, tiles, bytes, changes",
+        "check": "Verify the syntax, attributes and shapes of HLO modules",
+    },
+    "Maps": {
+        "maps": "Print indexing maps of HLO modules",
+        "simplify": "Simplify indexing maps",
+        "compose": "Compose two indexing maps",
+        "ops": "List the supported ops and the grades of their maps",
+    },
+    "Execution": {
+        "run": "Execute an HLO module on NumPy",
+        "validate": "Check maps by executing them, and modules against XLA",
+    },
+    "Bytes, memory and tiles": {
+        "bytes": "Count the bytes that instructions move, and their operations",
+        "memory": "List the buffers of modules: sizes with padding, lives, peaks of memory spaces",
+        "tile": "Tile instructions: which elements each tile needs, as boxes, and which bytes move",
+        "access": "Count the sectors and lines of memory that the warps of an instruction touch",
+    },
+    "Comparisons": {
+        "diff": "Compare two HLO modules: proved equal, or an output element that differs",
+        "passes": "Validate each compiler pass of a folder of dumps",
+        "triage": "Sort modules on which compilations diverge by what differs, and by its cause",
+        "kernels": "Compare the kernels that XLA emits with the fusions that they compute",
+    },
+    "Devices and functions of JAX": {
+        "shard": "Split programs over devices: plans, sharding rules, signatures",
+        "dump": "Compile a function of JAX for any target, and write what XLA dumps",
+        "pallas": "Check the blocks of the Pallas calls of a function of JAX",
+    },
+    "Errors": {
+        "explain": "Explain error codes: their meaning, an example, the repair",
+    },
 }
+"""The commands with their purposes, as the help groups them."""
+
+COMMANDS: Final = {name: about for own in SECTIONS.values() for name, about in own.items()}
+
+_LAST_PARTS: Final = "\b\nExit status:"
+"""The start of those parts of the help that follow the commands."""
 
 
 class Commands(click.Group):
@@ -63,8 +84,8 @@ class Commands(click.Group):
         return with_common_options(command)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; ``help COMMAND`` stands for ``COMMAND --help``."""
-        if args[:1] == ["help"]:
+        """Parse the arguments; ``help COMMAND`` stands for ``COMMAND --help``, nothing for help."""
+        if args[:1] == ["help"] or not (args or ctx.resilient_parsing):
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
@@ -107,9 +128,31 @@ class Commands(click.Group):
         command = None if name is None else self.get_command(ctx, name)
         return None if command is None else click.Context(command, ctx, name)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(self._help_parts()[0])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), about) for name, about in commands.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(self._help_parts()[1])
+
+    def _help_parts(self) -> tuple[str, str]:
+        """Return the texts before and after the commands."""
+        text = cleandoc(self.help or "")
+        first, heading, last = text.partition(_LAST_PARTS)
+        return first.rstrip(), heading + last
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
@@ -132,12 +175,14 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
     help="Print the version, whether it has compiled modules, and that of Python",
 )
 @click.option("--debug", is_flag=True, help="Print the traceback of internal errors")
+@click.help_option("--help", "-h", help=HELP)
 @click.pass_obj
 def cli(reporter: Reporter, debug: bool) -> None:
     """Compute indexing maps of HLO modules: which elements of a tensor another tensor needs.
 
     \b
     Examples:
+      hlo-indexing summary m.hlo
       hlo-indexing ls m.hlo
       hlo-indexing maps m.hlo -i dot.7
       hlo-indexing maps m.hlo --to parameters

@@ -38,7 +38,7 @@ def pages() -> dict[str, str]:
     """Return the text of each page by its file name.
 
     >>> list(pages())[:2]
-    ['hlo-indexing.1', 'hlo-indexing-maps.1']
+    ['hlo-indexing.1', 'hlo-indexing-ls.1']
     """
     context = click.Context(cli, info_name=PROGRAM, **cli.context_settings)
     result = {f"{PROGRAM}.1": _page(context, cleandoc(cli.help or "").partition(".")[0])}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import click
@@ -75,6 +77,8 @@ def _suggestions(error: click.ClickException) -> Iterator[str]:
 
     if question := did_you_mean(_similar_names(error)):
         yield question
+    elif isinstance(error, UnknownCommand) and Path(error.name).exists():
+        yield f"a command comes first: write `hlo-indexing summary {quote(error.name)}`"
     if isinstance(error, click.BadOptionUsage) and error.ctx is not None:
         for option in error.ctx.command.get_params(error.ctx):
             if isinstance(option, click.Option) and error.option_name in option.opts:

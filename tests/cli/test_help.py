@@ -145,3 +145,26 @@ def test_help_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == help_of("", capsys)
     assert cli.run(["help", "mpas"]) == 2
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_a_command_line_without_arguments_prints_the_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.run([]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == help_of("", capsys)
+    assert printed.err == ""
+
+
+def test_the_help_lists_each_command_once_before_the_exit_statuses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commands, _, _ = help_of("", capsys).partition("Exit status:")
+    assert re.findall(r"^  ([a-z]+) +[A-Z]", commands, re.M) == list(COMMANDS)
+
+
+def test_a_file_without_a_command_is_shown_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([str(MODULE)]) == 2
+    assert f"write `hlo-indexing summary {MODULE}`" in capsys.readouterr().err
+    assert cli.run(["none.hlo"]) == 2
+    assert "summary" not in capsys.readouterr().err
