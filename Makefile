@@ -52,6 +52,9 @@ INSTALLED = $(firstword $(wildcard $(VENV)/.develops) $(VENV)/.runs)
 demo: $(INSTALLED)
 	@echo "make: printing the indexing maps of every fusion of $(DEMO)"
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
+	@echo "make: docs/notation.md explains the maps, README.md has more examples; then try:"
+	@echo "  $(BIN)/hlo-indexing summary $(DEMO)"
+	@echo "  $(BIN)/hlo-indexing help"
 
 test: $(VENV)/.develops
 	FUZZ=$(or $(FUZZ),0.3) $(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)

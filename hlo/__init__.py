@@ -7,7 +7,9 @@
 >>> hlo.parse(str(module)) == module
 True
 
-Names are loaded on first use; `__init__.pyi` gives their modules.
+`load` reads a file: text, a protobuf or StableHLO; `parse` reads text; `verify` checks a module.
+``module.entry.root`` and ``module.entry["name"]`` are instructions; ``module.find("pattern*")``
+finds them in all computations.  Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
 from hlo.public_names import PublicNames

@@ -5,11 +5,25 @@
 >>> print(indexing.output_to_input(module.entry.root).maps[0][0])
 (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
 
-``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
-`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.sharding`,
-`indexing.codegen`, `indexing.equivalence`, `indexing.frontends`, `indexing.kernels`,
-`indexing.drawing`, `indexing.views`) and is also available as ``indexing.NAME``; ``dir(indexing)``
-lists them.  `indexing.pallas` has names of its own.  All names are loaded on first use.
+`output_to_input` and `input_to_output` answer for one instruction, `to_parameters` for all that it
+depends on.  The maps of an answer are in ``answer.maps``, and ``answer.at(1, 4, 3)`` has the
+elements that one element needs.  Other public names belong to a room and are also available as
+``indexing.NAME``:
+
+* `indexing.maps`: regions, properties with witnesses, counts, conversions;
+* `indexing.dataflow`: queries about programs, loops and devices;
+* `indexing.tiling`: tilings and their search;
+* `indexing.memory`: bytes, coalescing, banks, layouts, caches, buffers;
+* `indexing.devices`: threads, blocks and devices as maps;
+* `indexing.sharding`: arrays split over devices;
+* `indexing.equivalence`: two programs compared, passes validated;
+* `indexing.codegen`: loop nests;
+* `indexing.frontends`: functions of JAX;
+* `indexing.kernels`: kernels of XLA's emitters;
+* `indexing.drawing` and `indexing.views`: pictures, summaries, reports.
+
+``dir(indexing)`` lists all names, which are loaded on first use.  `indexing.pallas`, for Pallas
+calls, and `indexing.execution`, which executes modules, have names of their own.
 """
 
 from __future__ import annotations
@@ -27,16 +41,16 @@ _ROOMS = (
     *("maps", "devices", "dataflow", "tiling", "memory", "sharding"),
     *("codegen", "equivalence", "frontends", "kernels", "drawing", "views"),
 )
-_MODULES = ("kernels", "pallas")  # a room that is called, and one with names of its own
+_MODULES = ("execution", "kernels", "pallas")  # with names of their own; kernels is called, too
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `indexing` itself or of one of its rooms."""
+    """Return a room, or a name of `indexing` itself or of one of its rooms."""
     from importlib import import_module
 
     if name == "__all__" or name in _PUBLIC.names():
         return _PUBLIC.lookup(name)
-    if name in _MODULES:
+    if name in _MODULES or name in _ROOMS:
         return import_module(f"indexing.{name}")
     for room in () if name.startswith("_") else _ROOMS:
         module = import_module(f"indexing.{room}")

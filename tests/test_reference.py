@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import hlo
 import indexing
 import simplifier
-from docs.pages.reference import OWN_OPS
+from docs.pages.reference import OWN_OPS, ROOMS
 
 PACKAGES = (hlo, simplifier, indexing)
 BASES_OF_OPS = "indexing.ops.base"
@@ -49,3 +51,16 @@ def test_each_docstring_has_an_example() -> None:
     values = public_values()
     assert len(values) > 250
     assert not [name for name, value in values.items() if ">>>" not in (value.__doc__ or "")]
+
+
+def test_the_help_of_indexing_names_its_rooms() -> None:
+    """Each is reachable after ``import indexing`` alone."""
+    program = "import indexing, re\n" + (
+        "for name in re.findall(r'`indexing[.]([a-z]+)`', indexing.__doc__): "
+        "print(getattr(indexing, name).__name__)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    rooms = {*ROOMS, "indexing.execution"} - {"indexing", "hlo", "simplifier"}
+    assert {*printed} == rooms
