@@ -11,9 +11,11 @@ import hlo
 import indexing
 from hlo.html import MAX_LINES
 from indexing import cli
+from indexing.equivalence import Proved
 from indexing.kernels.verdicts import KernelDiffers, KernelProved, KernelUndecided
 from indexing.ops.samples import instruction_of
 from indexing.views.display import html_of
+from indexing.views.verdict_tables import verdict_lines
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -260,3 +262,11 @@ def test_numbers_of_tables_are_flush_right() -> None:
     )._repr_html_()
     assert '<th class="right">bytes</th>' in html
     assert '<td class="right">7,992</td>' in html
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(2, "law 1 (1):"), (3, "1 more law:"), (5, "3 more laws:")]
+)
+def test_the_first_line_of_a_proof_counts_the_other_laws(count: int, text: str) -> None:
+    proved = Proved("values", {f"law {k}": 1 for k in range(count)})
+    assert text in next(verdict_lines(proved))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hlo.text.names import counted_noun
 from indexing.equivalence.dumps import numbers_text
 from indexing.equivalence.passes import PassResult
 from indexing.equivalence.verdicts import Differs, ElementIndex, Level, Proved, Undecided, Verdict
@@ -67,7 +68,8 @@ def _title(verdict: Verdict) -> str:
     less = "; the program after reads less" if verdict.fewer_reads else ""
     counts = sorted(verdict.laws.items(), key=lambda law: -law[1])
     shown = [f"{name} ({count:,})" for name, count in counts[:MAX_LAWS]]
-    more = [f"{len(counts) - MAX_LAWS} more laws"] if len(counts) > MAX_LAWS else []
+    rest = len(counts) - MAX_LAWS
+    more = [counted_noun(rest, "more law")] if rest > 0 else []
     laws = f" by {', '.join([*shown, *more])}" if shown else ""
     return f"{verdict.word}{laws}: proved at level {verdict.level}{less}"
 
