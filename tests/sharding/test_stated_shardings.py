@@ -157,6 +157,8 @@ def test_a_sharding_whose_axes_cross_those_of_a_mesh_has_no_counterpart() -> Non
 def test_given_specs_replace_those_of_the_module() -> None:
     plan = indexing.shard(hlo.parse(SHARDY), specs={"p0": "x,_", "b.1": "_,y"})
     assert plan.bytes_sent == 0
+    text = SHARDY.replace("parameter(0), ", "parameter(0), metadata={op_name=\"w['a']\"}, ")
+    assert str(indexing.shard(hlo.parse(text), specs={"w['a']": "x,_", "b.1": "_,y"})) == str(plan)
 
 
 def test_a_module_without_shardings_needs_a_mesh(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,9 +65,9 @@ class SearchLimits:
     metavar="NAME=SPEC",
     multiple=True,
     type=SpecText(),
-    help="Split a parameter, by its name or p0, p1, ...: for each dimension an axis, several axes "
-    "in parentheses, or _, such as p0=x,_ or w=_,(x,y); may be repeated. The name of another "
-    "instruction fixes the split of its result",
+    help="Split a parameter, by its name, that of its argument in JAX, such as p['q'], or p0, p1, "
+    "...: for each dimension an axis, several axes in parentheses, or _, such as p0=x,_ or "
+    "w=_,(x,y); may be repeated. The name of another instruction fixes the split of its result",
 )
 @click.option(
     "--out-spec",

@@ -26,6 +26,22 @@ _LEAF: Final = re.compile(r"(?P<name>.*?)(?:\{(?P<path>[\d,\s]*)\})?", re.DOTALL
 _NUMBERED: Final = re.compile(r"p(\d+)")
 
 
+def argument_numbers(parameters: Sequence[Instruction]) -> dict[str, int]:
+    """Return the number of each parameter by the name of its argument in JAX, such as ``p['q']``.
+
+    JAX writes it as ``op_name``.  A name that several parameters have is left out.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p.1 = f32[2] parameter(0), metadata={op_name="p['q']"}
+    ...   ROOT x.1 = f32[2] parameter(1), metadata={op_name="x"} }''').entry
+    >>> argument_numbers(entry.parameters)
+    {"p['q']": 0, 'x': 1}
+    """
+    names = [parameter.source.op_name for parameter in parameters]
+    return {name: k for k, name in enumerate(names) if name and names.count(name) == 1}
+
+
 @dataclass(frozen=True, slots=True)
 class GivenSpecs:
     """The shardings that a user gives, on the mesh as given.
@@ -219,6 +235,9 @@ class _SpecReader:
         numbered = _NUMBERED.fullmatch(name)
         if numbered and int(numbered[1]) < len(entry.parameters):
             return entry.parameters[int(numbered[1])]
+        number = argument_numbers(self.original.parameters).get(name)
+        if number is not None:
+            return entry.parameters[number]
         parameters = [parameter.name for parameter in entry.parameters]
         raise UnknownName(name, "parameter", [*parameters, *by_name])
 

@@ -16,7 +16,7 @@ from hlo.shapes.shape import leaves
 from hlo.shardings.mesh import Axis, Mesh
 from hlo.shardings.sharding import Sharding
 from indexing.ops.targets.annotations import Annotation
-from indexing.sharding.planning.given_specs import ShardingSpec
+from indexing.sharding.planning.given_specs import ShardingSpec, argument_numbers
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,15 @@ class StatedShardings:
         """Return the stated shardings, replaced by given ones.
 
         Args:
-            specs: the given ones, by the name of an instruction or by ``p0``, ``p1``, …
+            specs: the given ones, by the keys of `indexing.shard`.
             parameters: the parameters of the program.
         """
         stated: dict[str, ShardingSpec] = {**self.parameters, **self.inner}
-        numbered = {f"p{number}": each.name for number, each in enumerate(parameters)}
+        arguments = argument_numbers(parameters)
+        numbered = {
+            **{name: parameters[number].name for name, number in arguments.items()},
+            **{f"p{number}": each.name for number, each in enumerate(parameters)},
+        }
         given = {
             name if name in stated else numbered.get(name, name): spec
             for name, spec in specs.items()

@@ -324,3 +324,18 @@ def test_a_reason_names_the_dimension_that_an_axis_splits_instead() -> None:
         "`y` gathers `a` [_, x] whole: axis x splits dimension 1 of result 0 instead of dimension "
         f"1; a device must receive at least {3 * 4 * 64 * 4 // 4:,} bytes"
     )
+
+
+def test_a_spec_takes_the_name_of_the_argument_in_jax() -> None:
+    module = hlo.load("examples/attention.opt.hlo")
+    by_argument = indexing.shard(module, "x=4", {"p['q']": "_,x", "x": "_,_,_"})
+    by_name = indexing.shard(module, "x=4", {"p__q__.1": "_,x", "x.1": "_,_,_"})
+    assert by_argument.specs == by_name.specs
+    assert by_argument.specs["p__q__.1"] != by_argument.specs["p__k__.1"]
+
+
+def test_an_argument_that_several_parameters_share_is_no_name() -> None:
+    module = hlo.parse("""ENTRY e { a = f32[4] parameter(0), metadata={op_name="p"}
+      b = f32[4] parameter(1), metadata={op_name="p"}  ROOT s = f32[4] add(a, b) }""")
+    with pytest.raises(UnknownName, match="no parameter named `p`"):
+        indexing.shard(module, "x=2", {"p": "x"})
