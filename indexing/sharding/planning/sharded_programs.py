@@ -65,7 +65,8 @@ def shard(
         mesh: the sizes of the axes by name, such as ``{"x": 4, "y": 2}`` or ``"x=4,y=2"``.  Without
             one, the mesh and the shardings that the attributes of the module state are taken.
         specs: the axes that split each dimension of a parameter, by its name, by that of its
-            argument in JAX, such as ``p['q']``, or by ``p0``, ``p1``, …: axes such as ``("x", None)``, ``(("x", "y"), None)`` or ``"x,_"``.  The leaf of a tuple is
+            argument in JAX, such as ``p['q']``, or by ``p0``, ``p1``, …: axes such as
+            ``("x", None)``, ``(("x", "y"), None)`` or ``"x,_"``.  The leaf of a tuple is
             named ``p0{1}``.  Other parameters are replicated.  The name of another instruction of
             the entry fixes its sharding.
         out_specs: one spec for each array of the result; None for a free one, which is the default.
