@@ -344,3 +344,12 @@ def test_a_copy_between_memories_keeps_values() -> None:
     )
     verdict = equivalent(hlo.parse(plain), hlo.parse(narrowed.replace("negate(d)", "negate(c)")))
     assert not verdict
+
+
+def test_the_text_of_a_conversion_has_its_type() -> None:
+    text = """p = s32[3] parameter(0)  n = u8[3] convert(p)  w = f32[3] convert(n)
+      ROOT r = f32[3] %s(w)"""
+    before, after = (program(text % opcode) for opcode in ("tan", "tanh"))
+    (result,) = compare_values(before.entry, after.entry)
+    assert isinstance(result, Residual)
+    assert result.after == "tanh(convert f32(convert u8(parameter 0[d0])))"

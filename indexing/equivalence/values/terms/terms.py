@@ -357,6 +357,7 @@ def _spell(term: Formula, depth: int, listed: int) -> str:
             return f"{term.type}({at})"
         case "apply":
             name = term.head[0] if isinstance(term.head, tuple) else term.head
+            name = f"convert {term.type}" if name == "convert" else name
             return f"{name}({', '.join(_with_factors(term, inner))})"
         case "choose":
             return f"choose({at} <= {term.head}: {', '.join(inner)})"
@@ -380,10 +381,8 @@ def _with_factors(term: Formula, operands: Sequence[str]) -> list[str]:
     """Return the operands of a function as text; those of an integer sum with their factors."""
     attributes = dict(term.head[1]) if term.head[0] == "sum" else {}
     factors = attributes.get("factors", (1,) * len(operands))
-    shown = [
-        text if factor == 1 else f"{factor} * {text}"
-        for factor, text in zip(factors, operands, strict=False)
-    ]
+    pairs = zip(factors, operands, strict=False)
+    shown = [text if factor == 1 else f"{factor} * {text}" for factor, text in pairs]
     constant = attributes.get("constant", 0)
     return [*shown, *operands[len(shown) :], *([str(constant)] if constant else [])]
 
