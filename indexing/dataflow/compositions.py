@@ -8,11 +8,12 @@ set once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.related_values import has_possible_values
+from indexing.dataflow.shaped_ops import ShapedOp
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.explanation import is_explaining
 from indexing.maps.hulls import hull_of_set
@@ -22,6 +23,8 @@ from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import Space, SpacePair
 from indexing.ops.access_edge import AccessEdge
 
+WalkStep: TypeAlias = "tuple[ArrayRef, AccessEdge, EdgeCompositions]"
+"""A step: the array that an edge leads to, the edge, and the compositions with it."""
 MAX_SHARED: Final = 1 << 16
 """Limit on the maps of the sets that one walk shares; beyond it, they are composed again."""
 MAX_PAIRS: Final = 1 << 10
@@ -75,6 +78,7 @@ class Compositions:
         self.is_sharing = not (options.certify or is_explaining())
         self._steps: Final[dict[Hashable, tuple[WalkStep, ...]]] = {}
         self._along: Final[dict[Hashable, EdgeCompositions]] = {}
+        self._of_shapes: Final[dict[Hashable, tuple[tuple[AccessEdge, EdgeCompositions], ...]]] = {}
         self._sets: Final[dict[Hashable, MapSet]] = {}
         self._hulls: Final[dict[MapSet, MapSet]] = {}
         self._coalesced: Final[dict[MapSet, MapSet]] = {}
@@ -87,6 +91,7 @@ class Compositions:
         edges: Callable[[], Iterable[AccessEdge]],
         toward: Collection[Instruction] | None,
         sizes: Callable[[ArrayRef], Space],
+        shaped: ShapedOp | None = None,
     ) -> Iterable[WalkStep]:
         """Return the steps from an array back to its operands, found once if they are kept.
 
@@ -95,28 +100,60 @@ class Compositions:
             edges: returns the edges from the array.
             toward: leave out operands that are not in it; by default, none.
             sizes: returns the sizes of an operand.
+            shaped: what the edges follow from besides `key`: instructions share them. None if they
+                follow from more.
         """
-        if not (self.keeps_steps and self.is_sharing):
-            return self._steps_along(array, edges(), toward, sizes)
+        if not self.is_sharing:
+            return self._steps_along(array, self._along_each(array, edges(), sizes), toward)
+        if not self.keeps_steps:
+            return self._steps_along(array, self._shared(array, key, edges, sizes, shaped), toward)
         known = self._steps.get((array, key))
         if known is None:
-            steps = self._steps_along(array, edges(), toward, sizes)
-            known = self._steps[array, key] = tuple(steps)
+            shared = self._shared(array, key, edges, sizes, shaped)
+            known = self._steps[array, key] = tuple(self._steps_along(array, shared, toward))
         return known
 
-    def _steps_along(
+    def _shared(
+        self,
+        array: ArrayRef,
+        key: Hashable,
+        edges: Callable[[], Iterable[AccessEdge]],
+        sizes: Callable[[ArrayRef], Space],
+        shaped: ShapedOp | None,
+    ) -> Iterable[tuple[AccessEdge, EdgeCompositions]]:
+        """Return the edges of an array with their compositions, found once for a shaped op."""
+        if shaped is None:
+            return self._along_each(array, edges(), sizes)
+        place = shaped, array.path, key
+        known = self._of_shapes.get(place)
+        if known is None:
+            known = tuple(self._along_each(array, edges(), sizes))
+            if all(edge.is_of_shapes for edge, _ in known):
+                self._of_shapes[place] = known
+        return known
+
+    def _along_each(
         self,
         array: ArrayRef,
         edges: Iterable[AccessEdge],
-        toward: Collection[Instruction] | None,
         sizes: Callable[[ArrayRef], Space],
-    ) -> Iterator[WalkStep]:
+    ) -> Iterator[tuple[AccessEdge, EdgeCompositions]]:
         operands = array.instruction.operands
         for edge in edges:
+            to = ArrayRef(operands[edge.operand], edge.operand_path)
+            yield edge, self.along(edge, sizes(to))
+
+    @staticmethod
+    def _steps_along(
+        array: ArrayRef,
+        edges: Iterable[tuple[AccessEdge, EdgeCompositions]],
+        toward: Collection[Instruction] | None,
+    ) -> Iterator[WalkStep]:
+        operands = array.instruction.operands
+        for edge, along in edges:
             operand = operands[edge.operand]
             if toward is None or operand in toward:
-                to = ArrayRef(operand, edge.operand_path)
-                yield WalkStep(to, edge, self.along(edge, sizes(to)))
+                yield ArrayRef(operand, edge.operand_path), edge, along
 
     def along(self, edge: AccessEdge, space: Space) -> EdgeCompositions:
         """Return the compositions with an edge.
@@ -190,6 +227,7 @@ class Compositions:
             self._size = 0
             self._steps.clear()
             self._along.clear()
+            self._of_shapes.clear()
             self._sets.clear()
             self._hulls.clear()
             self._coalesced.clear()
@@ -252,17 +290,3 @@ class EdgeCompositions:
             first.reasons + second.reasons,
             (first.control, second.control),
         )
-
-
-class WalkStep(NamedTuple):
-    """A step along an edge.
-
-    Attributes:
-        to: the array that the edge leads to.
-        edge: the edge.
-        along: the compositions with the edge.
-    """
-
-    to: ArrayRef
-    edge: AccessEdge
-    along: EdgeCompositions

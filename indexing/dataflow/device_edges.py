@@ -13,8 +13,9 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import fold_devices
-from indexing.dataflow.edges import Edges, LocalEdges, Summarising, summaries_of
+from indexing.dataflow.edges import Edges, LocalEdges, summaries_of
 from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.summaries import Summarising
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
 from indexing.devices.exchange import ANY_ELEMENT, Participants

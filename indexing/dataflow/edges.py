@@ -7,10 +7,10 @@ A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edg
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
@@ -26,7 +26,8 @@ from indexing.dataflow.refinement import (
     unfolded_edges,
 )
 from indexing.dataflow.scalars import scalar_value
-from indexing.dataflow.shaped_ops import depends_on_values, sharing_key
+from indexing.dataflow.shaped_ops import ShapedOp, depends_on_values, shaped_op, sharing_key
+from indexing.dataflow.summaries import Summarising
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -36,21 +37,8 @@ from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge, bound_edge, dims, identity
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
-from indexing.ops.structured_ops import MapsByLeaf, StructuredOp, Summaries
+from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.atoms import Variable
-
-
-class Summarising(Protocol):
-    """The summaries that the edges of instructions with called computations need."""
-
-    def read_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
-        """Return the maps from a leaf of the root to the leaves of parameters."""
-
-    def write_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
-        """Return the maps from leaves of parameters to a leaf of the root."""
-
-    def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> Mapping[Path, MapSet]:
-        """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
 
 
 class Edges(metaclass=ABCMeta):
@@ -169,6 +157,13 @@ class Edges(metaclass=ABCMeta):
         """
         return None
 
+    def shaped_op(self, instruction: Instruction) -> ShapedOp | None:
+        """Return what the backward edges of an instruction follow from; None if from more.
+
+        Without options that prove or trace maps, which record each edge.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class LocalEdges(Edges):
@@ -217,6 +212,10 @@ class LocalEdges(Edges):
     ) -> Hashable | None:
         key = sharing_key(instruction, direction, output, self.options)
         return None if key is None else (key, self.every_operand)
+
+    def shaped_op(self, instruction: Instruction) -> ShapedOp | None:
+        shaped = None if self.options.assume else shaped_op(instruction)
+        return None if shaped is None or shaped.depends_on_values else shaped
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from hlo.modules.forms import InstructionForm
 from hlo.modules.module import Computation, Instruction
@@ -19,6 +19,19 @@ from indexing.ops.structured_ops import InputLeaf, MapsByLeaf
 
 Structure: TypeAlias = "tuple[InstructionForm | int, ...]"
 """The form of each instruction of a computation with the positions of its operands; the root."""
+
+
+class Summarising(Protocol):
+    """The summaries that the edges of instructions with called computations need."""
+
+    def read_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
+        """Return the maps from a leaf of the root to the leaves of parameters."""
+
+    def write_summary(self, computation: Computation, path: Path) -> MapsByLeaf:
+        """Return the maps from leaves of parameters to a leaf of the root."""
+
+    def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> Mapping[Path, MapSet]:
+        """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
 
 
 def shared_summary(computation: Computation, reached: Mapping[ArrayRef, MapSet]) -> MapsByLeaf:

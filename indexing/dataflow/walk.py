@@ -103,15 +103,17 @@ class Walk:
                 edges = self.edges.inexact if lost else self.edges
                 walk = self._along(edges, instruction, backward=True)
                 find, key = partial(walk.backward_edges, array, fold=not is_over), (lost, is_over)
-                for step in compositions.steps(array, key, find, toward, self.edges.sizes):
-                    budget.add(step.edge, here)
-                    total = map_sets.get(step.to)
+                shaped = self.edges.shaped_op(instruction)
+                steps = compositions.steps(array, key, find, toward, self.edges.sizes, shaped)
+                for to, edge, along in steps:
+                    budget.add(edge, here)
+                    total = map_sets.get(to)
                     if total is None:
-                        map_sets[step.to] = step.along.first(here)
-                        if step.to.instruction.operands:
-                            waiting.add(step.to)
+                        map_sets[to] = along.first(here)
+                        if to.instruction.operands:
+                            waiting.add(to)
                     else:
-                        map_sets[step.to] = step.along.add_compositions(total, here)
+                        map_sets[to] = along.add_compositions(total, here)
         return compositions.within(budget, map_sets)
 
     def to_parameters(
@@ -297,19 +299,19 @@ class Walk:
 
         def summarise() -> MapsByLeaf:
             root = ArrayRef(computation.root, path)
-            compositions = self._compositions(computation.module)
+            compositions = self.compositions(computation.module)
             reached = self.to_parameters(root, compositions) if backward else self.forward(root)
             return shared_summary(computation, reached)
 
         question, is_shared = (self, path, backward), self.edges.share_summaries
         return memoised_summary(computation, question, summarise, is_shared=is_shared)
 
-    def _compositions(self, module: Module) -> Compositions:
+    def compositions(self, module: Module) -> Compositions:
         """Return the compositions of all summaries: called computations are alike."""
         compositions = Compositions(self.edges.options, edges_first=False)
         if not compositions.is_sharing:
             return compositions
-        return module.memoised((Walk._compositions, self), lambda: compositions)
+        return module.memoised((Walk.compositions, self), lambda: compositions)
 
     # ------------------------------------------------------------ loops
 

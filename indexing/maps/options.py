@@ -51,13 +51,13 @@ class Options:
 
     @property
     def sharing_key(self) -> Hashable | None:
-        """Options of which equal ones give equal maps; None if maps are proved, traced or counted.
+        """Options of which equal ones give equal maps; None if maps are proved or traced.
 
         Proofs and steps are recorded where they are made.
         """
-        if self.certify or self.keep_multiplicity or is_explaining():
+        if self.certify or is_explaining():
             return None
-        return self.exact, self.simplify
+        return self.exact, self.simplify, self.keep_multiplicity
 
     @property
     def inside_loops(self) -> Options:

@@ -10,6 +10,7 @@ import hlo
 import indexing
 from hlo import Computation
 from indexing.dataflow import answering, compositions
+from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.queries import walk_of
 from indexing.maps.certificate import proofs
 from indexing.maps.map_set import MapSet
@@ -97,6 +98,46 @@ def test_a_walk_back_composes_equal_layers_once(monkeypatch: pytest.MonkeyPatch)
         counts.append(len(calls))
         calls.clear()
     assert counts[0] == counts[1] < 40
+
+
+@interpreted_only
+def test_a_walk_back_finds_the_edges_of_equal_ops_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_of(monkeypatch, LocalEdges, "backward_edges")
+    counts = []
+    for count in (8, 16):
+        indexing.to_parameters(layers(count).root)
+        counts.append(len(calls))
+        calls.clear()
+    assert counts[0] == counts[1] < 10
+
+
+def test_equal_ops_with_other_masks_or_starts_have_edges_of_their_own() -> None:
+    computation = entry("""
+      x = f32[6] parameter(0)
+      i = s32[6] iota(), iota_dimension=0
+      two = s32[] constant(2)
+      four = s32[] constant(4)
+      low = s32[6] broadcast(two), dimensions={}
+      high = s32[6] broadcast(four), dimensions={}
+      a = pred[6] compare(i, low), direction=GE
+      b = pred[6] compare(i, high), direction=LT
+      z = f32[] constant(0)
+      zero = f32[6] broadcast(z), dimensions={}
+      s = f32[6] select(a, x, zero)
+      t = f32[6] select(b, s, zero)
+      n = s32[] parameter(1)
+      m = s32[] parameter(2)
+      u = f32[9] parameter(3)
+      d = f32[6] dynamic-slice(u, n), dynamic_slice_sizes={6}
+      e = f32[6] dynamic-slice(u, m), dynamic_slice_sizes={6}
+      f = f32[6] add(d, e)
+      ROOT r = f32[6] add(t, f)""")
+    answer = indexing.to_parameters(computation.root)
+    by_name = dict(zip([o.name for o in answer.operands], answer.maps, strict=True))
+    (needed,) = by_name["x"]
+    assert [k for k in range(6) if needed(k)] == [2, 3]
+    sources = {str(rt.array.instruction.name) for m in by_name["u"] for rt in m.runtime}
+    assert sources == {"n", "m"}
 
 
 @interpreted_only

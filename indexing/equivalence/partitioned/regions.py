@@ -16,7 +16,7 @@ from hlo.shapes.shape import Shape, leaf_shape
 from hlo.shardings.sharding import Sharding
 from indexing.dataflow import answering
 from indexing.dataflow.device_edges import DeviceEdges
-from indexing.dataflow.edges import Summarising
+from indexing.dataflow.summaries import Summarising
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.equivalence.partitioned.distribution import Distribution, formula_of, global_maps
