@@ -37,6 +37,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from hlo.text.lexer import STRING, unescape
@@ -228,14 +229,15 @@ def _string(text: str) -> str | None:
     return unescape(text.strip()[1:-1]) if text else None
 
 
-def _fields(text: str) -> dict[str, str]:
+@lru_cache(1 << 12)
+def _fields(text: str) -> Mapping[str, str]:
     """Return the values of ``{key=value ..}``, without quotes; of equal keys the first."""
     fields: dict[str, str] = {}
     for key, value in _FIELD.findall(text):
         if key:
             is_string = value[0] in "\"'"
             fields.setdefault(key, unescape(value[1:-1]) if is_string else value)
-    return fields
+    return MappingProxyType(fields)
 
 
 def _number(fields: Mapping[str, str], key: str) -> int | None:

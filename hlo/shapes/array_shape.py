@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hlo.arguments import checked, checked_constructor
@@ -188,8 +189,7 @@ class Shape(DescribedShape):
         >>> Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),))).physical_size
         24
         """
-        _ = self.size  # raises if a dimension is unbounded
-        return tiling.extent(self.dims, self.layout_or_default)
+        return _physical_size(self)
 
     @property
     def physical_bytes(self) -> int:
@@ -281,6 +281,12 @@ class Shape(DescribedShape):
         flags = self.dynamic or (False,) * self.rank
         dims = ",".join(map(_dimension, self.dims, flags))
         return f"{self.element_type}[{dims}]{'' if self.layout is None else self.layout}"
+
+
+@lru_cache(maxsize=1 << 11)
+def _physical_size(shape: Shape) -> int:
+    _ = shape.size  # raises if a dimension is unbounded
+    return tiling.extent(shape.dims, shape.layout_or_default)
 
 
 def _dimension(size: int, is_dynamic: bool) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -41,9 +42,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def integer_parameters(computation: Computation) -> dict[str, Instruction]:
+def integer_parameters(computation: Computation) -> Mapping[str, Instruction]:
     """Return the parameters of a computation that are arrays of integers, by name."""
-    return {each.name: each for each in computation.parameters if is_integral(ArrayRef(each))}
+
+    def find() -> Mapping[str, Instruction]:
+        own = {each.name: each for each in computation.parameters if is_integral(ArrayRef(each))}
+        return MappingProxyType(own)
+
+    return computation.memoised(integer_parameters, find)
 
 
 ValueT = TypeVar("ValueT")

@@ -20,7 +20,7 @@ Work(flops=8388608, transcendentals=0)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 
 from hlo.modules.bind import why_unsupported
@@ -54,13 +54,29 @@ def loop_work_of(instruction: Instruction) -> Work | Unknown:
     >>> work_of(root).flops, loop_work_of(root).flops  # one sum of four elements, and four of them
     (3, 12)
     """
-    known = instruction.computation.memoised(loop_work_of, dict[Instruction, Work | Unknown])
-    if instruction not in known:  # its fusion, its recompute factor and its callers need it
-        known[instruction] = _work(instruction, _computation_loop_work, in_loop=True)
-    return known[instruction]
+    return _work(instruction, _computation_loop_work, in_loop=True)
 
 
 def _work(
+    instruction: Instruction,
+    of_computation: Callable[[Computation], Work | Unknown],
+    in_loop: bool,
+) -> Work | Unknown:
+    """Return the work of an instruction, memoised; instructions of one form share it."""
+    form = instruction.form
+    is_of_form = form is not None and not instruction.called_computations
+    key: Hashable = form if is_of_form else instruction
+    known: dict[Hashable, Work | Unknown]
+    known = instruction.module.memo.setdefault((_work, in_loop), {})
+    work = known.get(key)
+    if work is None:
+        work = _compute_work(instruction, of_computation, in_loop)
+        if not is_of_form or isinstance(work, Work):  # a reason refers to the instruction
+            known[key] = work
+    return work
+
+
+def _compute_work(
     instruction: Instruction,
     of_computation: Callable[[Computation], Work | Unknown],
     in_loop: bool,

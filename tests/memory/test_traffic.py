@@ -15,6 +15,7 @@ import indexing
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.names import UnknownName
 from indexing import IndexingMap
+from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.queries import walk_of
 from indexing.maps.arrays import ArrayRef
 from indexing.memory.movement.amounts import Amount, TotalBounds
@@ -28,7 +29,9 @@ from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown, require_known
+from tests.compiled import interpreted_only
 from tests.dataflow.test_random_programs import Program, programs
+from tests.growth.work import calls_of
 from tests.maps.test_multiplicity import Element, enumerate_reads
 from tests.ops.samples import MAPPED, Sample, SampleChecks
 from tests.oracles import fuzz
@@ -460,6 +463,33 @@ def elements_by_point(m: IndexingMap) -> dict[Element, list[Element]]:
             if element is not None:
                 by_point[point].append(element)
     return by_point
+
+
+@interpreted_only
+def test_fusions_of_equal_ops_find_their_edges_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_of(monkeypatch, LocalEdges, "backward_edges")
+    counts = []
+    for count in (2, 4):
+        fusions = [
+            f"f{k} {{ p = f32[6,4] parameter(0)  "
+            + "  ".join(
+                f"x{n} = f32[6,4] negate({f'x{n - 1}' if n else 'p'})" for n in range(k + 1)
+            )
+            + f"  ROOT r = f32[4,6] transpose(x{k}), dimensions={{1,0}} }}"
+            for k in range(count)
+        ]
+        calls_in_entry = [
+            f"y{k} = f32[4,6] fusion(p), kind=kLoop, calls=f{k}" for k in range(count)
+        ]
+        module = hlo.parse(
+            "\n".join([*fusions, "ENTRY e { p = f32[6,4] parameter(0)", *calls_in_entry, "}"])
+        )
+        evaluated = [each.recompute for each in traffic(module).instructions]
+        assert [len(each) for each in evaluated] == [k + 2 for k in range(count)]
+        assert all(factor == 1 for each in evaluated for factor in each.values())
+        counts.append(len(calls))
+        calls.clear()
+    assert counts[0] == counts[1]
 
 
 @given(programs())

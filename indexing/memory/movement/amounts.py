@@ -99,7 +99,6 @@ def bytes_of(elements: Amount, shape: Shape) -> Amount:
 
 def total_amount(amounts: Iterable[Amount]) -> Amount:
     """Return the sum of amounts."""
-    total = Amount(0)
-    for each in amounts:
-        total = total.plus(each)
-    return total
+    every = list(amounts)
+    grade: Grade = "may" if "may" in [each.grade for each in every] else "exact"
+    return Amount(sum([each.number for each in every]), grade)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction, Module
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 IMMEDIATE: int = 8
 """Constants in fusions with at most as many elements are part of the code; XLA's limit."""
+_ONCE: Final = Fraction(1)
 
 
 @checked
@@ -264,12 +265,14 @@ def _factor(array: ArrayRef, each: Evaluations, counter: Counter) -> Fraction | 
     reads = _reads(each, counter)
     if isinstance(reads, Unknown):
         return reads
-    return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
+    size = shape.size
+    return Fraction(reads.number, size) if size and reads.number != size else _ONCE
 
 
 def sum_of_works(factors: Mapping[Instruction, Fraction | Unknown]) -> Work | Unknown:
     """Return the work of the loop of a fusion from the recompute factors of its instructions."""
-    flops = transcendentals = Fraction(0)
+    flops: Fraction | int = 0
+    transcendentals: Fraction | int = 0
     for inner, factor in factors.items():
         work = loop_work_of(inner)
         if isinstance(work, Unknown):
@@ -278,6 +281,7 @@ def sum_of_works(factors: Mapping[Instruction, Fraction | Unknown]) -> Work | Un
             continue
         if isinstance(factor, Unknown):
             return factor
-        flops += work.flops * factor
-        transcendentals += work.transcendentals * factor
+        times = factor.numerator if factor.denominator == 1 else factor  # integers add faster
+        flops += work.flops * times
+        transcendentals += work.transcendentals * times
     return Work(ceil(flops), ceil(transcendentals))

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hlo.modules.forms import InstructionForm
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.dataflow.edges import LocalEdges
@@ -94,16 +95,30 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
     if isinstance(root.op, Scatter):
         own = [{a: maps for a, maps in each.items() if a.instruction is root} for each in by_output]
         loops = [own, *[[loop] for loop in _loops_of(root)]]
-    whole = computed_as_a_whole(instruction)
-    arrays = dict.fromkeys([array for loop in loops for each in loop for array in each])
-    reached = {
-        array: _evaluations(_sets_of(array, loops), whole.get(array.instruction))
-        for array in sorted(arrays, key=lambda array: array.instruction.index)
-    }
+    reached = _reached(loops, computed_as_a_whole(instruction))
     ends = operand_arrays(instruction)
     operands = {key: reached.get(end, Evaluations()) for key, end in ends.items()}
-    inner = {array: each for array, each in reached.items() if array not in ends.values()}
+    outer = set(ends.values())
+    inner = {array: each for array, each in reached.items() if array not in outer}
     return LoopEvaluations(instruction, operands, inner)
+
+
+def _reached(
+    loops: Sequence[Sequence[dict[ArrayRef, MapSet]]], whole: dict[Instruction, Unknown]
+) -> dict[ArrayRef, Evaluations]:
+    """Return the evaluations of each array, in text order."""
+    arrays = dict.fromkeys([array for loop in loops for each in loop for array in each])
+    in_order = sorted(arrays, key=lambda array: array.instruction.index)
+    if any(len(loop) != 1 for loop in loops) or len(loops) != 1:
+        every = [(array, whole.get(array.instruction)) for array in in_order]
+        return {array: _evaluations(_sets_of(array, loops), own) for array, own in every}
+    ((sets,),) = loops
+    made: dict[tuple[MapSet, Unknown | None], Evaluations] = {}  # arrays share few sets
+    for array in in_order:
+        key = sets[array], whole.get(array.instruction)
+        if key not in made:
+            made[key] = _evaluations([[key[0]]], key[1])
+    return {array: made[sets[array], whole.get(array.instruction)] for array in in_order}
 
 
 def _of_operands(instruction: Instruction) -> dict[tuple[int, ArrayRef], Evaluations]:
@@ -189,7 +204,8 @@ def map_sets(instruction: Instruction) -> dict[ArrayRef, dict[ArrayRef, MapSet]]
     root = instruction.called_computations[0].root
     WALK.prepare(dependencies_of([root]), backward=True)
     outputs = [ArrayRef(instruction, path) for path, _ in leaves(instruction.shape)]
-    return {output: WALK.backward(ArrayRef(root, output.path)) for output in outputs}
+    shared = WALK.compositions(instruction.module)
+    return {output: WALK.backward(ArrayRef(root, output.path), shared=shared) for output in outputs}
 
 
 def _operand_sets(output: ArrayRef) -> dict[tuple[int, ArrayRef], MapSet]:
@@ -222,6 +238,17 @@ def computed_as_a_whole(instruction: Instruction) -> dict[Instruction, Unknown]:
 
 def is_whole(instruction: Instruction) -> bool:
     """Return True if an op has no element rule, and reads its operands as a whole."""
+    form = instruction.form
+    if form is None:
+        return _is_whole(instruction)
+    known: dict[InstructionForm, bool] = instruction.module.memo.setdefault(is_whole, {})
+    is_known = known.get(form)
+    if is_known is None:
+        is_known = known[form] = _is_whole(instruction)
+    return is_known
+
+
+def _is_whole(instruction: Instruction) -> bool:
     op = instruction.op
     if isinstance(op, InlineOp | RoutingOp) or instruction.opcode == "parameter":
         return False

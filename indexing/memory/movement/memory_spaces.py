@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlo.shapes.shape import Shape
 from indexing.memory.executions import Executions
-from indexing.memory.movement.amounts import Amount, TotalBounds
+from indexing.memory.movement.amounts import Amount, TotalBounds, total_amount
 from indexing.memory.movement.writes import Writes
 from indexing.memory.spaces import space_of
 from simplifier.unknown import Unknown
@@ -70,17 +70,20 @@ def traffic_by_space(
             bytes of padding in their tiles.
         writes: the arrays that are written; unknown ones count nothing.
     """
-    sums: dict[int, SpaceTraffic] = {}
+    parts: dict[int, tuple[list[Amount], ...]] = {}  # read, written, elements, padding
 
-    def add(shape: Shape, own: SpaceTraffic) -> None:
-        space = space_of(shape)
-        sums[space] = sums.get(space, SpaceTraffic()).plus(own)
+    def add(shape: Shape, part: int, dense: Amount, elements: Amount, padding: Amount) -> None:
+        own = parts.setdefault(space_of(shape), ([], [], [], []))
+        for k, amount in ((part, dense), (2, elements), (3, padding)):
+            own[k].append(amount)
 
-    none = Amount(0)
     for shape, elements, dense, padding in reads:
-        add(shape, SpaceTraffic(dense, none, dense.plus(padding), elements, padding))
+        add(shape, 0, dense, elements, padding)
     for shape, padding in () if isinstance(writes, Unknown) else writes:
-        dense = Amount(shape.bytes)
-        stored = dense.plus(padding)
-        add(shape, SpaceTraffic(none, dense, stored, Amount(shape.size), padding))
-    return dict(sorted(sums.items()))
+        add(shape, 1, Amount(shape.bytes), Amount(shape.size), padding)
+    sums: dict[int, SpaceTraffic] = {}
+    for space, own in sorted(parts.items()):
+        read, written, elements, padding = map(total_amount, own)
+        stored = total_amount([read, written, padding])
+        sums[space] = SpaceTraffic(read, written, stored, elements, padding)
+    return sums

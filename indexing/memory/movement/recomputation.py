@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import Shape, leaves, unbounded_leaf
+from hlo.shapes.shape import AnyShape, Shape, leaves, unbounded_leaf
 from indexing.memory.movement.traffic_values import InstructionTraffic
 from indexing.ops.element import IotaRule, element_of
 from indexing.ops.work import loop_work_of
@@ -29,7 +30,8 @@ def weighted_recompute(each: InstructionTraffic) -> Fraction | Unknown:
     >>> weighted_recompute(indexing.traffic(fusion).instructions[0])  # (8 * 4 + 32) / (8 + 32)
     Fraction(8, 5)
     """
-    once = again = Fraction(0)
+    once, again = 0, Fraction(0)
+    same = 0  # that of values which are computed once: integers add faster
     for inner, factor in each.recompute.items():
         if is_free(inner):
             continue
@@ -42,8 +44,11 @@ def weighted_recompute(each: InstructionTraffic) -> Fraction | Unknown:
         if isinstance(factor, Unknown):
             return factor
         once += operations
-        again += operations * max(factor, Fraction(1))
-    return again / once if once else Fraction(1)
+        if factor.numerator <= factor.denominator:
+            same += operations
+        else:
+            again += operations * factor
+    return (again + same) / once if once else Fraction(1)
 
 
 def is_free(instruction: Instruction) -> bool:
@@ -59,15 +64,22 @@ def _with_data(computation: Computation) -> frozenset[Instruction]:
 
     def find() -> frozenset[Instruction]:
         computed: set[Instruction] = set()
-        for each in computation:
-            arrays = [leaf for _, leaf in leaves(each.shape) if isinstance(leaf, Shape)]
-            is_small = unbounded_leaf(each.shape) is None and sum(a.size for a in arrays) <= 1
+        for each in computation.instructions:
+            if _is_small(each.shape):
+                continue
             has_data = not computed.isdisjoint(each.operands)
-            if not is_small and (has_data or not (each.operands or _is_iota(each))):
+            if has_data or not (each.operands or _is_iota(each)):
                 computed.add(each)
         return frozenset(computed)
 
     return computation.memoised(_with_data, find)
+
+
+@lru_cache(maxsize=1 << 11)
+def _is_small(shape: AnyShape) -> bool:
+    """Return True for a shape of at most one element."""
+    arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
+    return unbounded_leaf(shape) is None and sum(each.size for each in arrays) <= 1
 
 
 def _is_iota(instruction: Instruction) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hlo.memo import Memo
-from hlo.modules.forms import InstructionForm
+from hlo.modules.forms import METADATA, InstructionForm
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.op_source import OpSource
 from hlo.text.source import HloError
@@ -56,6 +56,7 @@ class Details:
         init=False, default_factory=lambda: Memo(MAX_FORMS)
     )
     _frames: dict[int, list[str]] = field(init=False, default_factory=dict)
+    _sources: dict[str, dict[str, Any]] = field(init=False, default_factory=dict)
     _tiles: TileDetails = field(init=False, default_factory=TileDetails)
     _swept: Computation | None = field(init=False, default=None)
     _to_parameters: dict[str, list[MapTable]] = field(init=False, default_factory=dict)
@@ -63,10 +64,7 @@ class Details:
     def of(self, instruction: Instruction) -> dict[str, Any]:
         """Return the details of one instruction; empty parts are left out."""
         details: dict[str, Any] = {"text": str(instruction)}
-        source = instruction.source
-        if source:
-            details["op_name"] = source.op_name
-            details["frames"] = self._frame_texts(source)
+        details |= self._source_of(instruction)
         try:
             self.kinds[instruction], maps = self._maps(instruction)
         except HloError as error:
@@ -100,6 +98,19 @@ class Details:
             if all(row.path is None for table in tables for row in table.rows):
                 self._forms.keep(form, (kinds, maps))
         return kinds, maps
+
+    def _source_of(self, instruction: Instruction) -> dict[str, Any]:
+        """Return the operation and the places of an instruction, made once for equal metadata."""
+        metadata = instruction.attributes.get(METADATA)
+        if metadata is None:
+            return {}
+        known = self._sources.get(metadata.text)
+        if known is None:
+            source, known = instruction.source, {}
+            if source:
+                known = {"op_name": source.op_name, "frames": self._frame_texts(source)}
+            self._sources[metadata.text] = known
+        return known
 
     def _frame_texts(self, source: OpSource) -> list[str]:
         """Return the places of a source; instructions with the same stack frame share them."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.patterns import op_name_of
-from hlo.shapes.shape import leaves
+from hlo.shapes.shape import AnyShape, leaves
 from indexing.memory.executions import executions
 from indexing.memory.spaces import size_of
 from indexing.views.listing import short_shape
@@ -103,6 +104,11 @@ def _columns(instructions: Sequence[Instruction]) -> dict[str, Any]:
 
 def result_bytes(instruction: Instruction) -> int | None:
     """Return the bytes of the arrays of a result without padding; None if they are unbounded."""
-    sizes = [size_of(shape) for _, shape in leaves(instruction.shape)]
+    return _dense_bytes(instruction.shape)
+
+
+@lru_cache(maxsize=1 << 11)
+def _dense_bytes(shape: AnyShape) -> int | None:
+    sizes = [size_of(leaf) for _, leaf in leaves(shape)]
     known = [size.dense for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
