@@ -316,6 +316,9 @@ class CaseMatching:
         """Return True if folds have equal values at each element, which may be neutral."""
         if self.set_folds is None:
             return False
+        supports = self.set_folds.supports
+        if supports.of(before) != supports.of(after):
+            return False
         variables = variables_in([c.expr for c in domain])
         first = first_unused_element(before.free | after.free | variables)
         sides = [self.set_folds.of(combiner, term, first, 1) for term in (before, after)]

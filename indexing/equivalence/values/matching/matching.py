@@ -221,8 +221,12 @@ class Matching:
 
     def _by_cases(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare terms in each case of their choices; None if they are not proved equal."""
-        if before.type != after.type or not (_has_choices(before) or _has_choices(after)):
+        if before.type != after.type:
             return None
+        if first_choice(before) is first_choice(after) is None:
+            has_choices = _has_choices(before) or _has_choices(after)
+            if not has_choices or self._reach_others(before, after):
+                return None
         limit = MAX_CASES - self.case_count
         cases = CaseMatching(
             self.algebra,
@@ -376,8 +380,6 @@ class Matching:
 
 
 def _has_choices(term: Formula) -> bool:
-    """Return True for a term with a choice, or for an element of a fold whose values have one."""
-    if first_choice(term) is not None:
-        return True
+    """Return True for an element of a fold whose values have a choice."""
     array = term.array
     return array is not None and array.kind == "fold" and any(map(first_choice, array.arguments))
