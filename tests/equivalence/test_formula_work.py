@@ -17,7 +17,8 @@ from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.laws import reals
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.normalising import LawUses, RealAlgebra
-from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution
+from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 from tests.growth.work import calls_of

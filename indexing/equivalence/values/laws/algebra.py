@@ -24,6 +24,7 @@ from indexing.equivalence.values.laws.integers import integer_expr
 from indexing.equivalence.values.laws.law import Application, ValueLaw
 from indexing.equivalence.values.laws.table import EXACT_LAWS
 from indexing.equivalence.values.terms.decision_diagrams import choose_piece, piece_at
+from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution
 from indexing.equivalence.values.terms.functions import (
     ROUNDED,
     Attributes,
@@ -34,7 +35,6 @@ from indexing.equivalence.values.terms.functions import (
 from indexing.equivalence.values.terms.terms import (
     UNDEFINED,
     Formula,
-    FormulaSubstitution,
     FormulaTable,
 )
 from indexing.ops import combiners

@@ -15,7 +15,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from indexing.equivalence.values.terms.terms import Formula, FormulaSubstitution, FormulaTable
+from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution
+from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Floor, Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution

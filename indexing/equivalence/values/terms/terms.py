@@ -15,7 +15,7 @@ parameter 0[d0, d1]
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +24,6 @@ from hlo.shapes.shape import dtype
 from simplifier.atoms import Atom, Variable, variables_in
 from simplifier.interval import Interval
 from simplifier.linear import Expr
-from simplifier.substitute import Substitution
 from simplifier.text import normal_form_text
 
 Kind: TypeAlias = Literal[
@@ -245,70 +244,6 @@ class FormulaTable:
         return self._ordered[expr]
 
 
-class FormulaSubstitution:
-    """Substitution of expressions for the free variables of terms; each term is rebuilt once.
-
-    Args:
-        rebuild: makes a term of the same kind and head with other arguments and expressions.
-    """
-
-    def __init__(
-        self,
-        table: FormulaTable,
-        values: Mapping[Variable, Expr],
-        rebuild: Callable[[Formula, tuple[Formula, ...], tuple[Expr, ...]], Formula],
-        variable: Callable[[Formula, Interval], Expr],
-    ) -> None:
-        self.table, self.rebuild, self.variable = table, rebuild, variable
-        self.values = dict(values)
-        self._is_untouched = frozenset(values).isdisjoint
-        self._rebuilt: dict[int, Formula] = {}
-        self._exprs: dict[Expr, Expr] = {}
-
-    def __call__(self, term: Formula) -> Formula:
-        is_untouched = self._is_untouched
-        if is_untouched(term.free):
-            return term
-        rebuilt = self._rebuilt
-        opened: set[int] = set()  # terms whose children are rebuilt before they are met again
-        pending = [term]
-        while pending:
-            top = pending[-1]
-            if top.number in rebuilt:
-                pending.pop()
-                continue
-            if top.children and top.number not in opened:
-                opened.add(top.number)
-                waiting = [t for t in top.children if t.number not in rebuilt]
-                pending += [t for t in waiting if not is_untouched(t.free)]
-                if pending[-1] is not top:
-                    continue
-            pending.pop()
-            parts = top.arguments
-            arguments = tuple([rebuilt.get(t.number, t) for t in parts]) if parts else ()
-            index = tuple([self._known_expr(e) for e in top.index]) if top.index else ()
-            rebuilt[top.number] = self.rebuild(top, arguments, index)
-        return rebuilt[term.number]
-
-    def _known_expr(self, expr: Expr) -> Expr:
-        known = self._exprs.get(expr)
-        if known is None:
-            known = self._exprs[expr] = self.expr(expr)
-        return known
-
-    def expr(self, expr: Expr) -> Expr:
-        """Return an expression with the values of its variables; their terms are rebuilt."""
-        runtime = [v for v in variables_in([expr]) if v in self.table.runtime]
-        if not runtime:
-            return Substitution(self.values)(expr)
-        values = dict(self.values)
-        for v in runtime:
-            inner = self.table.runtime[v]
-            if not self._is_untouched(inner.free):
-                values[v] = self.variable(self(inner), v.bounds)
-        return Substitution(values)(expr)
-
-
 def stable_hash(*parts: object) -> int:
     """Return a hash of strings, integers and None that is the same in every process."""
     return zlib.crc32(repr(parts).encode()) | len(parts) << 32
@@ -356,9 +291,7 @@ def _spell(term: Formula, depth: int, listed: int) -> str:
         case "index":
             return f"{term.type}({at})"
         case "apply":
-            name = term.head[0] if isinstance(term.head, tuple) else term.head
-            name = f"convert {term.type}" if name == "convert" else name
-            return f"{name}({', '.join(_with_factors(term, inner))})"
+            return f"{_function_name(term)}({', '.join(_with_factors(term, inner))})"
         case "choose":
             return f"choose({at} <= {term.head}: {', '.join(inner)})"
         case "read":
@@ -371,10 +304,20 @@ def _spell(term: Formula, depth: int, listed: int) -> str:
         case "table":
             return f"constant {term.type}{list(term.dims)}"
         case _:
-            name = term.head[0] if isinstance(term.head, tuple) else term.head
+            name = _name(term)
             guards = _guards(term) if term.kind == "fold" else f" where {at}" * bool(at)
             runtime = _runtime_text(term, depth, listed)
             return f"{name}{list(term.dims)}({', '.join(inner)}{guards}){runtime}"
+
+
+def _name(term: Formula) -> str:
+    return str(term.head[0] if isinstance(term.head, tuple) else term.head)
+
+
+def _function_name(term: Formula) -> str:
+    """Return the opcode of a function; of a conversion, with the type that it rounds to."""
+    name = _name(term)
+    return f"{name} {term.type}" if name == "convert" else name
 
 
 def _with_factors(term: Formula, operands: Sequence[str]) -> list[str]:
