@@ -24,7 +24,7 @@ from indexing.equivalence.values.engine import (
 )
 from indexing.equivalence.values.formulas.elements import MAX_COPIED_TERMS, Elements
 from indexing.equivalence.values.formulas.numbering import MAX_INLINED, needed_arrays
-from indexing.equivalence.values.matching.matching import MAX_CASES, MAX_COMPARED, Matching
+from indexing.equivalence.values.matching.matching import MAX_COMPARED, Matching
 from indexing.equivalence.values.results import EqualFormulas
 
 Load: TypeAlias = "Callable[[], Module]"
@@ -286,8 +286,8 @@ def _case_use(matchings: Sequence[Matching], count: int) -> CaseUse:
     """Return the use of cases by one of `count` shares."""
     numbered = list(enumerate(matchings))
     return CaseUse(
-        frozenset([k for k, each in numbered if each.case_count * count >= MAX_CASES]),
-        frozenset([k for k, each in numbered if each.case_count >= MAX_CASES]),
+        frozenset([k for k, each in numbered if each.case_count * count >= each.max_cases]),
+        frozenset([k for k, each in numbered if each.case_count >= each.max_cases]),
         frozenset([k for k, each in numbered if each.has_case_proof]),
     )
 

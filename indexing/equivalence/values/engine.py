@@ -14,7 +14,9 @@ from indexing.equivalence.values.formulas.numbering import NoFormula, NumberedAr
 from indexing.equivalence.values.formulas.sorts import STABLE
 from indexing.equivalence.values.laws.normalising import Normalising, RealAlgebra
 from indexing.equivalence.values.matching.matching import (
+    MAX_CASES,
     MAX_COMPARED,
+    MAX_EXPANDED_CASES,
     ROUNDED_ONCE,
     Matching,
     UnequalTerms,
@@ -153,10 +155,11 @@ class ValueComparison:
         )
         self.normal = Normalising(algebra)
         self.shared = SharedFormulas(self.numbering)
-        self.exact = Matching(SetFolds(self.elements.algebra))
+        cases = MAX_EXPANDED_CASES if self.expands else MAX_CASES
+        self.exact = Matching(SetFolds(self.elements.algebra), max_cases=cases)
         folds = SetFolds(algebra)
         self.matching, self.quick = (
-            Matching(folds, algebra.reassociates, drops_roundings=keeps, is_quick=is_quick)
+            Matching(folds, algebra.reassociates, keeps, is_quick=is_quick, max_cases=cases)
             for is_quick in (False, True)
         )
         self._cases_of_proofs = 0

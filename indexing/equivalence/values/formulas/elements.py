@@ -59,7 +59,7 @@ DEFINITIONS: Final = (
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 18
 """Limit on the terms of one comparison."""
-MAX_EXPANDED_TERMS: Final = 1 << 16
+MAX_EXPANDED_TERMS: Final = 1 << 15
 """The same limit if ops are replaced by their definitions."""
 MAX_TERM_DEPTH: Final = 400
 """Limit on the depth of a formula; a deeper one is closed, and read as an array."""

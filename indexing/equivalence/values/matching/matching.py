@@ -49,6 +49,8 @@ MAX_COMPARED: Final = 1 << 15
 
 MAX_CASES: Final = 1 << 11
 """Limit on the pairs of terms that are compared in cases of their choices."""
+MAX_EXPANDED_CASES: Final = 1 << 8
+"""The same limit if ops are replaced by their definitions, and loops by their iterations."""
 MAX_NESTED: Final = 90
 """Limit on the depth of nested comparisons."""
 MAX_RECURSION: Final = 30
@@ -100,7 +102,8 @@ class Matching:
             comparisons of unequal terms at once, and proves nearly as much.
         compared: the comparisons so far, by the numbers of both terms.
         is_limited: a result depends on a limit, or on which constants were computed so far.
-        case_count: the number of pairs of terms that were compared in cases, up to `MAX_CASES`.
+        max_cases: the limit on the pairs of terms that are compared in cases.
+        case_count: the number of such pairs so far.
         has_case_proof: two terms were proved equal by cases.
     """
 
@@ -108,6 +111,7 @@ class Matching:
     allows_rounding: bool = False
     drops_roundings: bool = False
     is_quick: bool = False
+    max_cases: int = MAX_CASES
     compared: dict[Key, TermComparison] = field(default_factory=dict)
     is_limited: bool = False
     case_count: int = 0
@@ -116,6 +120,7 @@ class Matching:
     _nested: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _used: set[tuple[str, Key]] = field(default_factory=set)
+    _active: list[CaseMatching] = field(default_factory=list)
 
     @property
     def algebra(self) -> FormulaAlgebra:
@@ -227,18 +232,21 @@ class Matching:
             has_choices = _has_choices(before) or _has_choices(after)
             if not has_choices or self._reach_others(before, after):
                 return None
-        limit = MAX_CASES - self.case_count
         cases = CaseMatching(
             self.algebra,
             self._proves,
             self.set_folds,
-            limit,
+            self.max_cases - self.case_count - sum([each.steps for each in self._active]),
             numbers=self._numbers,
             drops_roundings=self.drops_roundings,
         )
         outer, self._used = self._used, set()
         notes = len(self.algebra.uses)
-        is_equal = limit > 0 and cases.equal(before, after)
+        self._active.append(cases)
+        is_equal = cases.limit > 0 and cases.equal(before, after)
+        self._active.pop()
+        for each in self._active:
+            each.limit -= cases.steps
         self.has_case_proof |= is_equal
         self.case_count += cases.steps
         names = set(self.algebra.uses[notes:])
