@@ -79,7 +79,7 @@ class ValidModules(WholeFiles):
     def answer(self, reporter: Reporter, task: Task, bar: Bar) -> None:
         """Print the answer for each module of a file."""
         from indexing.cli.printing import reported_valid
-        from indexing.cli.selected import note_given
+        from indexing.cli.selected import note_given, note_matches
         from indexing.views.selection import Selection
 
         import_module("indexing.ops")  # registers the ops
@@ -87,6 +87,8 @@ class ValidModules(WholeFiles):
             with reporter.reporting(module.filename):
                 if reported_valid(module, reporter):
                     note_given(reporter, module, Selection(), self.conditions)
+                    named = [each for each in self.conditions if each.option != "--set"]
+                    note_matches(reporter, module, named, is_one_file=True)
                     reporter.count_instructions(module)
                     progress = partial(bar.update, module.filename)
                     lines, records = self.view(module, progress, reporter.paint)

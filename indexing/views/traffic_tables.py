@@ -57,11 +57,13 @@ class TrafficTable:
         file: the name of the file.
         traffic: the traffic of a module.
         peak: the peak rates of the device, or None.
+        selected: how many of the instructions the traffic has, if not all.
     """
 
     file: str
     traffic: Traffic
     peak: Peak | None = None
+    selected: str = ""
 
     @property
     def ranked(self) -> list[InstructionTraffic]:
@@ -83,7 +85,7 @@ class TrafficTable:
         """
         module = self.traffic.target
         assert isinstance(module, Module)
-        yield f"{self.file}: HloModule {paint(module.name, 'name')}"
+        yield f"{self.file}: HloModule {paint(module.name, 'name')}{self.selected}"
         yield from [f"  {line}" for line in self.totals(None if width is None else width - 2)]
         ranked = self.ranked
         omitted: list[str] = []
@@ -247,6 +249,29 @@ class TrafficTable:
             "operands": [_operand_record(operand) for operand in each.operands],
             "unknown": list(dict.fromkeys(_unknowns(each))),
         }
+
+
+def operand_lines(traffic: Traffic, width: int | None = None) -> Iterator[str]:
+    """Yield a table of the operands: their distinct bytes, and how often an element is read."""
+    rows = []
+    for each in traffic.ranked:
+        for read in each.operands:
+            number = "constant" if read.operand is None else f"operand {read.operand}"
+            figures = _figure(read.distinct), _figure(read.requested), _reads_cell(read)
+            rows.append((*figures, f"{number} {read.source.name}", each.instruction.name))
+    if rows:
+        columns = ("read", "requested", "reads of an element", "array", "of")
+        yield "operands, in bytes:"
+        yield from Table("", columns, rows, right=range(3)).lines(width)
+
+
+def _reads_cell(read: OperandTraffic) -> str:
+    """Return the average number of reads of an element that is read."""
+    requested, distinct = read.requested, read.distinct
+    if isinstance(requested, Unknown) or distinct.grade != "exact" or not distinct.number:
+        return "?"
+    mark = "" if requested.grade == "exact" else "<= "
+    return f"{mark}{requested.number / distinct.number:,.4g}"
 
 
 def _operand_record(operand: OperandTraffic) -> dict[str, Any]:

@@ -229,3 +229,62 @@ def test_a_value_that_fits_no_parameter_of_entry_is_an_error(
     assert cli.run(["bytes", file, "--set", value, "--format", notation]) == 1
     assert message in capsys.readouterr().err
     assert cli.run(["bytes", file, file, "--set", "pos=3"]) == 0
+
+
+def test_selected_instructions_have_their_own_totals_and_operands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], records: Records
+) -> None:
+    path = write(tmp_path, GEMM)
+    assert cli.run(["bytes", path, "-i", "d"]) == 0
+    out = capsys.readouterr().out
+    # each element of an operand of 128 x 256 is read for 128 rows or columns of the result
+    read, requested = 4 * 128 * 256, 4 * 128 * 128 * 256
+    assert out.startswith(f"{path}: HloModule gemm: 1 of 2 instructions that move bytes\n")
+    assert (
+        f"{2 * read + 4 * 128 * 128:,} bytes: {2 * read:,} read, {4 * 128 * 128:,} written" in out
+    )
+    for number, name in enumerate("pq"):
+        cells = [f"{read:,}", f"{requested:,}", "128", "operand", str(number), name, "d"]
+        assert cells in [line.split() for line in out.splitlines()]
+    (record,) = records(path, "-i", "d")
+    assert [each["instruction"] for each in record["instructions"]] == ["d"]
+    assert record["total"]["read"] == [2 * read, 2 * read]
+    jsonschema.validate(record, json.loads(SCHEMAS["bytes"].read_text()))
+
+
+def test_the_reads_of_an_element_are_unknown_where_bytes_are_bounds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "examples/gpt2_tiny.opt.hlo"
+    assert cli.run(["bytes", path, "-i", "copy_gather_fusion"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [
+        "<=",
+        "8,192",
+        "8,192",
+        "?",
+        "operand",
+        "0",
+        "p__wte__.1",
+        "copy_gather_fusion",
+    ] in lines
+
+
+@pytest.mark.parametrize("notation", ["text", "json"])
+def test_a_name_that_no_instruction_has_is_an_error(
+    notation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, GEMM)
+    assert cli.run(["bytes", path, "-i", "dd", "--format", notation]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no instruction named `dd`" in printed.err
+    assert cli.run(["bytes", path, "-i", "d", "-i", "u*", "--format", notation]) == 1
+    printed = capsys.readouterr()
+    assert "no instruction has a name like `u*`" in printed.err
+    assert printed.out != ""
+
+
+def test_a_picture_has_all_instructions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["bytes", write(tmp_path, GEMM), "-i", "d", "--format", "svg"]) == 2
+    assert "--instruction" in capsys.readouterr().err

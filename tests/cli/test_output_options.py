@@ -71,6 +71,7 @@ LINES = [
     ("check empty.hlo --format json",                          1),
     ("summary m.hlo wrong.hlo",                                1),
     ("bytes m.hlo wrong.hlo",                                  1),
+    ("bytes m.hlo -i t -i none",                               1),
     ("bytes m.hlo --format svg",                               0),
     ("memory m.hlo wrong.hlo",                                 1),
     ("memory m.hlo --copies --format json",                    0),

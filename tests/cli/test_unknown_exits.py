@@ -82,6 +82,7 @@ ROWS = [
     ("summary m.hlo",                                 0, BY_WHILE, 0, "accesses: 3"),
     ("summary m.hlo --format json",                   0, NO_MAPS, 0, MAY),
     ("bytes m.hlo",                                   0, NO_MAPS, 0, "custom-call `c`"),
+    ("bytes m.hlo -i c",                              0, NO_MAPS, 0, "custom-call `c`"),
     ("memory m.hlo",                                  0, "memory: 56", 0, "memory: 56"),
     ("check m.hlo --in-place",                        0, "`c` is not checked", 0, "0 not safe"),
     ("access m.hlo -i c",                             0, UNKNOWN, 0, "<=16"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from indexing.cli.corpus_options import corpus_options
 from indexing.cli.options import (
     files_argument,
     format_option,
+    instruction_option,
     limit_option,
     max_input_size_option,
     values_option,
@@ -51,6 +52,7 @@ class PeakText(ParsedText):
 
 @click.command("bytes")
 @files_argument
+@instruction_option
 @click.option(
     "--peak",
     metavar="RATES",
@@ -72,6 +74,7 @@ class PeakText(ParsedText):
 def command(
     reporter: Reporter,
     corpus: Corpus,
+    names: tuple[str, ...],
     peak: Peak | None,
     limit: int | None,
     collectives: bool,
@@ -92,6 +95,9 @@ def command(
     unknown values; `?` is unknown, with the reasons below the table. With --set, masks of
     instructions of ENTRY that integer parameters decide have their values; the other figures are
     those of any values.
+
+    With --instruction, all figures are those of the selected instructions, and a second table has
+    their operands, with the number of reads of an element.
 
     With --collectives, a table has the bytes that one execution of each collective sends, on the
     device that sends most, as rings send them, and the least that any exchange sends from which
@@ -119,16 +125,21 @@ def command(
     \b
     Examples:
       hlo-indexing bytes m.hlo
+      hlo-indexing bytes m.hlo -i ynn_fusion
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --limit 5
       hlo-indexing bytes m.hlo --collectives
       hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --format svg -o bytes.svg
       hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
     """
     if notation != "svg":
-        question = TrafficQuestion(peak, limit, values, notation, reporter.width, collectives)
+        question = TrafficQuestion(
+            peak, limit, values, notation, reporter.width, collectives, names
+        )
         answer_files(reporter, corpus, question)
         report_missed(reporter, question.conditions, len(corpus.files) == 1)
         return
+    if names:
+        raise click.UsageError("--format svg cannot be used with --instruction")
     if collectives:
         raise click.UsageError("--format svg cannot be used with --collectives")
     if values:
@@ -151,6 +162,7 @@ class TrafficQuestion(ValidModules):
         notation: the output format.
         width: the number of columns of a terminal; None without a terminal.
         collectives: add a table of the collectives.
+        names: patterns of the instructions whose figures are requested; () for all.
     """
 
     peak: Peak | None
@@ -159,23 +171,36 @@ class TrafficQuestion(ValidModules):
     notation: str
     width: int | None
     collectives: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """A condition for each parameter with a value."""
-        from indexing.views.selection import Condition
+        """A condition for each name of instructions, and for each parameter with a value."""
+        from indexing.views.selection import Condition, Selection
 
-        return [Condition("--set", name) for name, _ in self.values]
+        given = [Condition("--set", name) for name, _ in self.values]
+        return [*Selection(self.names).conditions, *given]
 
     def view(self, module: Module, progress: Progress, paint: Paint) -> View:
         """Return a table, and its record."""
         from indexing.memory.movement.analysis import traffic
         from indexing.views.map_answers import given_values
-        from indexing.views.traffic_tables import TrafficTable
+        from indexing.views.selection import Selection
+        from indexing.views.traffic_tables import TrafficTable, operand_lines
 
+        chosen = {*Selection(self.names).instructions(module, [*module.computations.values()])}
+        if self.names and not chosen:
+            return (), ()
         counted = traffic(module, progress, given_values(module.entry, self.values))
-        table = TrafficTable(module.filename, counted, self.peak)
+        count, selected = len(counted.instructions), ""
+        if self.names:
+            kept = tuple([each for each in counted.instructions if each.instruction in chosen])
+            counted = replace(counted, instructions=kept)
+            selected = f": {len(counted.instructions)} of {count} instructions that move bytes"
+        table = TrafficTable(module.filename, counted, self.peak, selected)
         lines: Iterable[str] = table.lines(self.limit or DEFAULT_ROWS, paint, self.width)
+        if self.names:
+            lines = chain(lines, (f"  {line}" for line in operand_lines(counted, self.width)))
         if not self.collectives:
             return lines, map(table.to_json, [self.limit])
         from indexing.views.collective_tables import collective_lines, collective_records
