@@ -148,7 +148,7 @@ def command(
 
     With --search: the splits of the parameters that --spec does not name are chosen. The table has
     the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
-    Without --memory-limit, replicated parameters are the best: nothing is sent.
+    Replicated parameters send nothing; --memory-limit leaves out choices that hold too much.
 
     With --rule: the factors that the dimensions of operands and results share, in the notation of
     Shardy. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor of a result

@@ -123,7 +123,7 @@ def best_shardings(
     ...   ROOT y = f32[64,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }''')
     >>> best = indexing.best_shardings(module, {"x": 4}, memory_limit=4000)
     >>> best.is_optimal, best.planned, best.choices
-    (True, 2, 9)
+    (True, 6, 9)
     >>> {name: str(spec) for name, spec in best.ranked[0].specs.items()}
     {'x': '[x, _]', 'w': '[_, _]'}
     """
@@ -211,13 +211,10 @@ class _ShardingSearch:
         return self.plans[choice]
 
     def _plan_all(self) -> None:
-        """Plan all choices whose parameters fit, until one sends nothing."""
-        by_held = sorted(product(*self.candidates), key=self._bytes_held)
-        for choice in reversed(by_held):
+        """Plan all choices whose parameters fit: of those that send nothing, some hold less."""
+        for choice in product(*self.candidates):
             if self.memory_limit is None or self._bytes_held(choice) <= self.memory_limit:
-                plan = self._plan(choice)
-                if self._fits(plan) and not plan.bytes_sent:
-                    return
+                self._plan(choice)
 
     def _plan_some(self, max_plans: int) -> None:
         for weight in _WEIGHTS:

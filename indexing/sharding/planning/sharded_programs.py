@@ -132,8 +132,8 @@ def _check_program(computation: Computation) -> None:
                 )
             if isinstance(instruction.op, (Collective, DeviceId)):
                 raise HloError(
-                    f"`{instruction.name}` is a {instruction.opcode}: the program is already "
-                    "divided over devices",
+                    f"{instruction.opcode} `{instruction.name}`: the program is already divided "
+                    "over devices",
                     instruction.span,
                     "sharding",
                     help="shard the program before it is partitioned",
