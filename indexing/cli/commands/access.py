@@ -111,9 +111,9 @@ def command(
 ) -> None:
     """Count the sectors and lines of memory that all warps of an instruction touch.
 
-    FILE is HLO text, a protobuf or StableHLO; `-` is standard input.
-    Without --instruction, the root of the ENTRY computation is counted. Parameters, bitcasts,
-    tuples and the like move no bytes: they are left out, with a note.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input. Without --instruction, the
+    root of the ENTRY computation is counted. Parameters, bitcasts, tuples and the like move no
+    bytes: they are omitted, with a note.
 
     Threads compute the elements of the output in the order of XLA's loop emitter. Each operand,
     and the output, has a row: the bytes that lanes request, and the bytes, sectors and lines that

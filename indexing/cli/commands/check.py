@@ -70,8 +70,8 @@ def command(
     With --in-place, results that are written into the memory of an operand are checked and listed:
     updates of slices and scatters, and results that attributes or the header of a scheduled module
     alias with operands. An element that is read after its place is overwritten is an error. If XLA
-    dumped its buffer assignment beside FILE, or with --assignment, so are all arrays to which it
-    gives some of the same memory.
+    dumped its buffer assignment beside FILE, or with --assignment, so are all arrays that share
+    memory in it.
 
     JSON has an object for each module, with its errors, its warnings and unknown opcodes.
 

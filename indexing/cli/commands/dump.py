@@ -41,8 +41,8 @@ def command(reporter: Reporter, function: str, folder: str, stage: str) -> None:
     """Compile a function of JAX, and write what XLA dumps.
 
     FUNCTION is jax:FILE.py:FUNCTION or jax:MODULE:FUNCTION. It is compiled for TARGET, a TPU or a
-    GPU that need not be there, or for the CPU. The other commands read the folder; they also read
-    functions themselves, and keep what was compiled.
+    GPU that this machine need not have, or for the CPU. The other commands read the folder; they
+    also read functions themselves, and cache the compiled modules.
 
     \b
     Examples:

@@ -160,7 +160,7 @@ def command(
     maps composed from it are not proved either.
 
     With --set, runtime values that follow from integer parameters of the computation, such as a
-    position or lengths, are put into its maps.
+    position or lengths, are substituted in its maps.
 
     \b
     Notation (docs/notation.md explains it in full):

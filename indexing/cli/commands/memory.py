@@ -113,17 +113,17 @@ def command(
     Sizes are those in memory, with the padding of tiled layouts. Each memory space has its own
     peak: on TPUs HBM, VMEM and others, by the layouts `S(..)`. Arrays share a buffer where XLA's
     rules demand it: views, the state of loops, updates in place, donated arguments. A compiler may
-    use the memory of more arrays again; XLA's buffer assignment says where it did. If XLA dumped
-    its assignment and its report of memory usage beside FILE, or with --assignment and --usage,
-    their sizes are compared with those computed here.
+    reuse memory for more arrays; XLA's buffer assignment states where it did. If XLA dumped its
+    assignment and its report of memory usage beside FILE, or with --assignment and --usage, their
+    sizes are compared with those computed here.
 
     With --copies, the copies outside of fusions are printed instead: copies that change the layout
     or the memory space, that keep a value which is overwritten, and fusions that only move
     elements. A copy is not needed if each reader is a loop that can read the other layout, or if
     neither the source nor the copy is written while the other is read. A proposal is a layout of an
     argument or a result, from minor to major, in which the copy is superfluous; with --try-layouts,
-    a function jax:... is compiled again with all of them: which copies are gone, and the bytes and
-    peaks before and after.
+    a function jax:... is compiled again with all of them, and the output has the copies that are
+    gone, and the bytes and peaks before and after.
 
     \b
     Columns:

@@ -70,13 +70,13 @@ def command(
     changed pairs by verdict:
 
     \b
-      values        proved: equal formulas, by laws that hold for every float
-      values, laws  proved, by laws that hold only for real numbers
-      reads         proved at the level that --level names; counts likewise
-      reads only    undecided at a stronger level, proved at level reads
-      undecided     nothing is proved
-      differs       executions of both modules differ
-    differs by rounding  the same, but executions in f64 agree
+      values               proved: equal formulas, by laws that hold for every float
+      values, laws         proved, by laws that hold only for real numbers
+      reads                proved at the level that --level names; counts likewise
+      reads only           undecided at a stronger level, proved at level reads
+      undecided            nothing is proved
+      differs              executions of both modules differ
+      differs by rounding  the same, but executions in f64 agree
 
     Below the table follow the first pair that differs, with its witness, and the undecided pairs
     with the smallest subterms that are not proved equal. A pair spans several passes if a dump

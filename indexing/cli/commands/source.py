@@ -47,8 +47,8 @@ def command(
     """Show what a line of a program became in the modules in FILE...
 
     The place is a file of Python, or the end of its path, with or without the number of a line. A
-    FILE is HLO text, a protobuf or StableHLO; `-` is standard input. The metadata of instructions
-    record the lines that made them, and their callers.
+    FILE is HLO text, a protobuf or StableHLO; `-` is standard input. The metadata of an instruction
+    records the lines that made it, and their callers.
 
     Each kernel, an instruction that is executed, has a row: the bytes that it moves in all
     executions, how many of its instructions the place made, and their names. Without a number, each

@@ -44,7 +44,7 @@ def command(reporter: Reporter, folder: str, save: str | None, notation: str) ->
     \b
     Classes:
       wrong element        executions differ, with a witness
-      no result            XLA ends, or fails with an internal error
+      no result            XLA aborts, or fails with an internal error
       NaN, infinity or undefined value   only such values differ
       rounding             executions differ, but agree in f64
       law of real numbers  proved by laws that floats obey up to rounding, which are named

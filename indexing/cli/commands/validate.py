@@ -93,11 +93,11 @@ def command(
              through reference kernels, `maps = xla` through generated programs
 
     A map through a fusion is exact for each path: it leads to each element that some path reads,
-    even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is
-    `not observed`, which is no failed check; with --strict, the exit status is 1. `tight` follows
-    the checks of a fusion if its maps are exact and an execution showed each read that was tried:
-    all reads of small arrays, a sample of others. In a fusion with masks, elements on both sides of
-    a mask are poked, for integers for which it hides other elements.
+    even if a mask, a product with zero or a minimum makes its value irrelevant. Such a read is `not
+    observed`, which is not a failure; with --strict, the exit status is 1. `tight` follows the
+    checks of a fusion if its maps are exact and an execution showed each read that was tried: all
+    reads of small arrays, a sample of others. In a fusion with masks, elements on both sides of a
+    mask are poked, for integers for which it hides other elements.
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
