@@ -112,6 +112,11 @@ class Builder:
 
         Raises:
             HloError: `shape` is not the text of a shape.
+
+        >>> from hlo import Builder
+        >>> build = Builder()
+        >>> build.parameter("f32[2,3]", name="x"), build.parameter("s32[]")
+        (<x: f32[2,3]>, <parameter: s32[]>)
         """
         line = f"{_shape_text(shape)} parameter({self._parameters})"
         value = self._add(name or "parameter", line, [], [])
@@ -179,12 +184,28 @@ class Builder:
 
     @checked
     def tuple(self, *elements: BuilderValue, name: str = "") -> BuilderValue:
-        """Add a tuple of the elements."""
+        """Add a tuple of the elements.
+
+        >>> import indexing  # registers the ops
+        >>> from hlo import Builder
+        >>> build = Builder()
+        >>> p = build.parameter("f32[2]", name="p")
+        >>> build.tuple(p, build.op("negate", p)).shape
+        TupleShape(elements=(<shape f32[2]>, <shape f32[2]>))
+        """
         return self.op("tuple", *elements, name=name)
 
     @checked
     def element(self, value: BuilderValue, index: int, name: str = "") -> BuilderValue:
-        """Add a get-tuple-element, one element of a tuple."""
+        """Add a get-tuple-element, one element of a tuple.
+
+        >>> import indexing  # registers the ops
+        >>> from hlo import Builder
+        >>> build = Builder()
+        >>> pair = build.parameter("(f32[2], s32[])", name="pair")
+        >>> build.element(pair, 1)
+        <get-tuple-element: s32[]>
+        """
         return self.op("get-tuple-element", value, index=index, name=name)
 
     @checked
@@ -196,7 +217,17 @@ class Builder:
     def fusion(
         self, computation: Builder, *operands: BuilderValue, kind: str = "kLoop", name: str = ""
     ) -> BuilderValue:
-        """Add a fusion that calls another computation."""
+        """Add a fusion that calls another computation.
+
+        >>> import indexing  # registers the ops
+        >>> from hlo import Builder
+        >>> build = Builder()
+        >>> fused = build.computation("fused")
+        >>> fused.op("negate", fused.parameter("f32[2]"))
+        <negate: f32[2]>
+        >>> build.fusion(fused, build.parameter("f32[2]"), kind="kLoop")
+        <fusion: f32[2]>
+        """
         return self.op("fusion", *operands, kind=kind, calls=computation, name=name)
 
     @checked

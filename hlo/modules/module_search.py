@@ -78,6 +78,11 @@ class ModuleSearch:
             source: an instruction, its name (or pattern), or the ``op_name`` of a parameter.
         Raises:
             KeyError: no instruction is named `source`.
+
+        >>> import hlo
+        >>> module = hlo.load("examples/attention.opt.hlo")
+        >>> [reader.name for reader in module.readers("bitcast")]
+        ['ynn_fusion.7', 'ynn_fusion.6', 'ynn_fusion.5']
         """
         return methods.readers_of(self._itself(), source)
 

@@ -121,14 +121,24 @@ class Shape(DescribedShape):
 
     @checked
     def with_element_type(self, element_type: str) -> Shape:
-        """Return the same array with another element type."""
+        """Return the same array with another element type.
+
+        >>> from hlo import parse_shape
+        >>> print(parse_shape("f32[2,3]{0,1}").with_element_type("bf16"))
+        bf16[2,3]{0,1}
+        """
         if element_type == self.element_type:
             return self
         return Shape(element_type, self.dims, self.layout, self.dynamic)
 
     @checked
     def with_layout(self, layout: Layout | None) -> Shape:
-        """Return the same array with another layout."""
+        """Return the same array with another layout.
+
+        >>> from hlo import parse_shape
+        >>> print(parse_shape("f32[2,3]{0,1}").with_layout(None))
+        f32[2,3]
+        """
         if layout is self.layout:
             return self
         return Shape(self.element_type, self.dims, layout, self.dynamic)

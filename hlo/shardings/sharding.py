@@ -133,11 +133,24 @@ class Sharding:
         return text
 
     def shards(self, dimension: int) -> int:
-        """Return the number of shards along a dimension."""
+        """Return the number of shards along a dimension.
+
+        >>> import hlo
+        >>> from hlo.shardings.short_notation import parse_spec
+        >>> sharding = parse_spec("(x,y),_", hlo.Mesh.of({"x": 4, "y": 2}))
+        >>> sharding.shards(0), sharding.shards(1)
+        (8, 1)
+        """
         return prod(self.mesh.size_of(axis) for axis in self.dims[dimension])
 
     def local_dims(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of a shard, padding included, of an array with these sizes."""
+        """Return the sizes of a shard, padding included, of an array with these sizes.
+
+        >>> import hlo
+        >>> from hlo.shardings.short_notation import parse_spec
+        >>> parse_spec("x,_", hlo.Mesh.of({"x": 4})).local_dims((10, 7))  # the last one is padded
+        (3, 7)
+        """
         return tuple(-(-size // self.shards(k)) for k, size in enumerate(dims))
 
     def number(self, device: int, dimension: int) -> int:

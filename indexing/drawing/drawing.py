@@ -65,6 +65,14 @@ class Drawing:
         Raises:
             ValueError: the path has another suffix.
             OSError: the file cannot be written.
+
+        >>> import tempfile, indexing
+        >>> from pathlib import Path
+        >>> m = indexing.parse_map("(d0) -> (d0 * 2), domain: d0 in [0, 7]")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     m.at(slice(0, 3)).plot((16,)).save(Path(folder) / "region.svg")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['region.svg']
         """
         suffix = Path(path).suffix.lower()
         if suffix not in (".svg", ".html"):

@@ -95,7 +95,13 @@ class InductionVariable:
 
     @checked
     def at(self, iteration: Affine) -> Expr:
-        """Return the value at the start of an iteration, counted from 0: ``start + i · step``."""
+        """Return the value at the start of an iteration, counted from 0: ``start + i · step``.
+
+        >>> import hlo, indexing
+        >>> loop = hlo.load("examples/rnn.pre.hlo").find("while.6")[0]
+        >>> print(indexing.induction_variables(loop)[0].at(3))
+        3
+        """
         return self.start + self.step * iteration
 
     def __str__(self) -> str:

@@ -184,7 +184,12 @@ class Box:
         return tuple([slice(p.offset, p.last + 1, p.stride) for p in self.progressions])
 
     def count(self) -> int:
-        """Return the number of elements."""
+        """Return the number of elements.
+
+        >>> from indexing import Box
+        >>> Box((2, 0), (3, 4), (1, 2)).count()
+        12
+        """
         return prod(self.sizes)
 
     def elements(self) -> NDArray[Any]:

@@ -285,12 +285,24 @@ class Region(DrawnRegion):
 
     @checked
     def union(self, other: Region) -> Region:
-        """Return ``self | other``."""
+        """Return ``self | other``.
+
+        >>> import indexing
+        >>> m = indexing.parse_map("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 7], s0 in [0, 2]")
+        >>> print(m.at(0).union(m.at(1)))
+        [0:3] ∪ [4:7]
+        """
         return self | other
 
     @checked
     def intersection(self, other: Region) -> Region:
-        """Return ``self & other``."""
+        """Return ``self & other``.
+
+        >>> import indexing
+        >>> m = indexing.parse_map("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 7], s0 in [0, 2]")
+        >>> print(m.at(0).intersection(m.at(1)))
+        [2]
+        """
         return self & other
 
     def __eq__(self, other: object) -> bool:

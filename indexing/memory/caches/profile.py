@@ -96,6 +96,12 @@ class ReuseProfile:
 
         Raises:
             ValueError: the capacity is negative.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+        >>> tiling = indexing.tile(hlo.parse(text + "dimensions={1} }").entry.root, (8, 32))
+        >>> indexing.reuse_profile(tiling).misses(capacity=2304).misses
+        34
         """
         if capacity < 0:
             raise ValueError(f"the capacity of a cache is not negative: {capacity} bytes")

@@ -158,6 +158,13 @@ class Plan(Displayed):
         Args:
             inputs: an array for each leaf of the parameters.
             fill: the value of padding.
+
+        >>> import hlo, indexing, numpy as np
+        >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT n = f32[4] negate(p) }"
+        >>> plan = indexing.shard(hlo.parse(text), {"x": 2}, {"p": ("x",)})
+        >>> shards = plan.shards([np.arange(4, dtype=np.float32)])
+        >>> [[array.tolist() for array in own] for own in shards]
+        [[[0.0, 1.0]], [[2.0, 3.0]]]
         """
         return methods.plan_shards(self, inputs, fill)
 
@@ -185,6 +192,13 @@ class Plan(Displayed):
         Raises:
             ExecutionError: the inputs do not match the parameters, or an instruction cannot be
                 executed.
+
+        >>> import hlo, indexing, numpy as np
+        >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT n = f32[4] negate(p) }"
+        >>> plan = indexing.shard(hlo.parse(text), {"x": 2}, {"p": ("x",)})
+        >>> (result,) = plan.run([np.arange(4, dtype=np.float32)])
+        >>> result.tolist()
+        [-0.0, -1.0, -2.0, -3.0]
         """
         return methods.plan_outputs(self, inputs, fill)
 

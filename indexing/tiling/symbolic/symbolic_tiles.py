@@ -80,13 +80,26 @@ class SymbolicTile(Displayed):
 
     @checked
     def satisfied_by(self, sizes: Sequence[int]) -> bool:
-        """Return True if the constraints hold for these tile sizes."""
+        """Return True if the constraints hold for these tile sizes.
+
+        >>> import indexing
+        >>> m = indexing.parse_map("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 63]")
+        >>> tile = indexing.symbolic_tile(m)
+        >>> [size for size in (4, 6, 8, 16) if tile.satisfied_by([size])]
+        [4, 8, 16]
+        """
         _check_sizes(self.map, sizes)
         return self.constraints.satisfied_by(sizes)
 
     @checked
     def violation(self, sizes: Sequence[int]) -> methods.Violation | None:
-        """Return the first constraint that these tile sizes violate; `None` if all hold."""
+        """Return the first constraint that these tile sizes violate; `None` if all hold.
+
+        >>> import indexing
+        >>> m = indexing.parse_map("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 63]")
+        >>> str(indexing.symbolic_tile(m).violation([6])).partition(":")[0]
+        'ts_0 = 6 does not divide 8'
+        """
         _check_sizes(self.map, sizes)
         return self.constraints.violation(sizes)
 

@@ -68,6 +68,14 @@ class ReportPage(Displayed):
 
         Raises:
             OSError: the file cannot be written.
+
+        >>> import tempfile, hlo, indexing
+        >>> from pathlib import Path
+        >>> page = indexing.report(hlo.load("examples/layernorm.opt.hlo"), tiled=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page.save(Path(folder) / "page.html")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['page.html']
         """
         Path(path).write_text(self.html, encoding="utf-8")
 
