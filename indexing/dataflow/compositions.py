@@ -91,7 +91,7 @@ class Compositions:
         edges: Callable[[], Iterable[AccessEdge]],
         toward: Collection[Instruction] | None,
         sizes: Callable[[ArrayRef], Space],
-        shaped: ShapedOp | None = None,
+        shaped: tuple[ShapedOp | None, Callable[[ArrayRef], bool]],
     ) -> Iterable[WalkStep]:
         """Return the steps from an array back to its operands, found once if they are kept.
 
@@ -100,8 +100,8 @@ class Compositions:
             edges: returns the edges from the array.
             toward: leave out operands that are not in it; by default, none.
             sizes: returns the sizes of an operand.
-            shaped: what the edges follow from besides `key`: instructions share them. None if they
-                follow from more.
+            shaped: what the edges may follow from besides `key`, or None; and a function that
+                returns True, once they are found, if they do, so that instructions share them.
         """
         if not self.is_sharing:
             return self._steps_along(array, self._along_each(array, edges(), sizes), toward)
@@ -119,16 +119,17 @@ class Compositions:
         key: Hashable,
         edges: Callable[[], Iterable[AccessEdge]],
         sizes: Callable[[ArrayRef], Space],
-        shaped: ShapedOp | None,
+        shaped: tuple[ShapedOp | None, Callable[[ArrayRef], bool]],
     ) -> Iterable[tuple[AccessEdge, EdgeCompositions]]:
         """Return the edges of an array with their compositions, found once for a shaped op."""
-        if shaped is None:
+        shaped_op, follow_from_shapes = shaped
+        if shaped_op is None:
             return self._along_each(array, edges(), sizes)
-        place = shaped, array.path, key
+        place = shaped_op, array.path, key
         known = self._of_shapes.get(place)
         if known is None:
             known = tuple(self._along_each(array, edges(), sizes))
-            if all(edge.is_of_shapes for edge, _ in known):
+            if follow_from_shapes(array):
                 self._of_shapes[place] = known
         return known
 

@@ -158,11 +158,12 @@ class Edges(metaclass=ABCMeta):
         return None
 
     def shaped_op(self, instruction: Instruction) -> ShapedOp | None:
-        """Return what the backward edges of an instruction follow from; None if from more.
-
-        Without options that prove or trace maps, which record each edge.
-        """
+        """Return what backward edges may follow from, without options that prove or trace maps."""
         return None
+
+    def follow_from_shapes(self, array: ArrayRef) -> bool:
+        """Return True if the backward edges of an array, found before, follow from `shaped_op`."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,9 @@ class LocalEdges(Edges):
     def shaped_op(self, instruction: Instruction) -> ShapedOp | None:
         shaped = None if self.options.assume else shaped_op(instruction)
         return None if shaped is None or shaped.depends_on_values else shaped
+
+    def follow_from_shapes(self, array: ArrayRef) -> bool:
+        return self.sharing_key(array.instruction, "output-to-input", array.path) in _SHARED
 
     def backward_edges(
         self, array: ArrayRef, walk: Summarising, *, fold: bool

@@ -103,7 +103,7 @@ class Walk:
                 edges = self.edges.inexact if lost else self.edges
                 walk = self._along(edges, instruction, backward=True)
                 find, key = partial(walk.backward_edges, array, fold=not is_over), (lost, is_over)
-                shaped = self.edges.shaped_op(instruction)
+                shaped = edges.shaped_op(instruction), edges.follow_from_shapes
                 steps = compositions.steps(array, key, find, toward, self.edges.sizes, shaped)
                 for to, edge, along in steps:
                     budget.add(edge, here)

@@ -140,6 +140,22 @@ def test_equal_ops_with_other_masks_or_starts_have_edges_of_their_own() -> None:
     assert sources == {"n", "m"}
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_equal_ops_with_other_constant_starts_have_edges_of_their_own(exact: bool) -> None:
+    computation = entry("""
+      u = f32[9] parameter(0)
+      zero = s32[] constant(0)
+      three = s32[] constant(3)
+      d = f32[6] dynamic-slice(u, zero), dynamic_slice_sizes={6}
+      e = f32[6] dynamic-slice(u, three), dynamic_slice_sizes={6}
+      f = f32[6] add(d, e)
+      v = f32[6] parameter(1)
+      ROOT r = f32[6] add(f, v)""")
+    ours = indexing.to_parameters(computation.root, exact=exact)
+    read = [{*map(tuple, ours.at(k)[0].elements().tolist())} for k in range(6)]
+    assert read == [{(k,), (k + 3,)} for k in range(6)]
+
+
 @interpreted_only
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("name", ["dynamic_slice_update.opt", "rnn.pre", "attention.opt"])
