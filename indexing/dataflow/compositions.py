@@ -144,8 +144,8 @@ class Compositions:
             to = ArrayRef(operands[edge.operand], edge.operand_path)
             yield edge, self.along(edge, sizes(to))
 
-    @staticmethod
     def _steps_along(
+        self,
         array: ArrayRef,
         edges: Iterable[tuple[AccessEdge, EdgeCompositions]],
         toward: Collection[Instruction] | None,
