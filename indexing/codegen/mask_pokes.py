@@ -39,6 +39,9 @@ MASK_POKES: Final = 32
 MASK_OPERATIONS: Final = 40_000_000
 """Limit on the element operations of one execution for each of them, but for `FEWEST_POKES`."""
 
+INSTRUCTION_OPERATIONS: Final = 100_000
+"""What one executed instruction costs besides, in element operations."""
+
 FEWEST_POKES: Final = 4
 """The number of elements whose reads are compared however long an execution takes."""
 
@@ -102,8 +105,7 @@ def _missing_read(
     if before is None:
         return None
     groups: dict[bytes, list[ElementIndex]] = {}
-    count = max(FEWEST_POKES, MASK_OPERATIONS // max(1, element_operations(case.instruction)))
-    for at in _elements(before, min(count, MASK_POKES), trial.random):
+    for at in _elements(before, _poke_count(case.instruction), trial.random):
         images = [case.images(m, at) for m in maps]
         if None not in images:
             read = np.zeros(array.shape, np.bool_)
@@ -120,6 +122,13 @@ def _missing_read(
             read_there = {tuple(map(int, j)) for j in np.argwhere(~others)}
             return case.missing_read(operand, changed, next(alone, hidden[0]), [read_there])
     return None
+
+
+def _poke_count(instruction: Instruction) -> int:
+    """Return the limit on the elements of the result whose reads are compared in a filling."""
+    executed = sum(map(len, instruction.called_computations))
+    operations = element_operations(instruction) + INSTRUCTION_OPERATIONS * executed
+    return min(MASK_POKES, max(FEWEST_POKES, MASK_OPERATIONS // max(1, operations)))
 
 
 def _changes(
