@@ -18,7 +18,7 @@ import click
 from indexing.cli.common_options import HELP, with_common_options
 from indexing.cli.reporter import OutputError, Reporter
 from indexing.cli.terminals import fit_message
-from indexing.cli.usage_errors import UnknownCommand, usage_error_lines
+from indexing.cli.usage_errors import NoArguments, UnknownCommand, usage_error_lines
 
 PROGRAM = "hlo-indexing"
 
@@ -84,8 +84,10 @@ class Commands(click.Group):
         return with_common_options(command)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; ``help COMMAND`` stands for ``COMMAND --help``, nothing for help."""
-        if args[:1] == ["help"] or not (args or ctx.resilient_parsing):
+        """Parse the arguments; ``help COMMAND`` stands for ``COMMAND --help``."""
+        if not (args or ctx.resilient_parsing):
+            raise NoArguments("no command is given", ctx)
+        if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
@@ -129,9 +131,7 @@ class Commands(click.Group):
         return None if command is None else click.Context(command, ctx, name)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(self._help_parts()[0])
+        _write_paragraphs(formatter, self._help_parts()[0])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
@@ -144,15 +144,22 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), about) for name, about in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(self._help_parts()[1])
+        _write_paragraphs(formatter, self._help_parts()[1])
 
     def _help_parts(self) -> tuple[str, str]:
         """Return the texts before and after the commands."""
         text = cleandoc(self.help or "")
         first, heading, last = text.partition(_LAST_PARTS)
         return first.rstrip(), heading + last
+
+
+def _write_paragraphs(formatter: click.HelpFormatter, text: str) -> None:
+    """Write a text of the help, indented and wrapped, after an empty line."""
+    formatter.write_paragraph()
+    with formatter.indentation():
+        indent = " " * formatter.current_indent
+        lines = click.wrap_text(text, formatter.width, indent, indent, preserve_paragraphs=True)
+        formatter.write(f"{lines}\n")
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:

@@ -16,6 +16,10 @@ _QUOTED: Final = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 """A name in the quotes of click."""
 
 
+class NoArguments(click.UsageError):
+    """A command line without arguments: the help precedes the error."""
+
+
 class UnknownCommand(click.UsageError):
     """A command that does not exist.
 
@@ -38,6 +42,8 @@ def usage_error_lines(error: click.ClickException) -> list[str]:
     error[usage]: no such option `--limt`
       = help: did you mean `--limit`?
     """
+    if isinstance(error, NoArguments) and error.ctx is not None:
+        return [*error.ctx.get_help().split("\n"), "", f"error[usage]: {error.message}"]
     message = (
         printable(error.message) if isinstance(error, click.NoSuchOption) else _message_text(error)
     )

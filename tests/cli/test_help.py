@@ -150,10 +150,10 @@ def test_help_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_command_line_without_arguments_prints_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.run([]) == 0
+    assert cli.run([]) == 2
     printed = capsys.readouterr()
-    assert printed.out == help_of("", capsys)
-    assert printed.err == ""
+    assert printed.err == f"{help_of('', capsys)}\nerror[usage]: no command is given\n"
+    assert printed.out == ""
 
 
 def test_the_help_lists_each_command_once_before_the_exit_statuses(
