@@ -304,19 +304,19 @@ def _spell(term: Formula, depth: int, listed: int) -> str:
         case "table":
             return f"constant {term.type}{list(term.dims)}"
         case _:
-            name = _name(term)
+            name = _opcode(term)
             guards = _guards(term) if term.kind == "fold" else f" where {at}" * bool(at)
             runtime = _runtime_text(term, depth, listed)
             return f"{name}{list(term.dims)}({', '.join(inner)}{guards}){runtime}"
 
 
-def _name(term: Formula) -> str:
+def _opcode(term: Formula) -> str:
     return str(term.head[0] if isinstance(term.head, tuple) else term.head)
 
 
 def _function_name(term: Formula) -> str:
     """Return the opcode of a function; of a conversion, with the type that it rounds to."""
-    name = _name(term)
+    name = _opcode(term)
     return f"{name} {term.type}" if name == "convert" else name
 
 
