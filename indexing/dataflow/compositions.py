@@ -106,14 +106,16 @@ class Compositions:
         if not self.is_sharing:
             return self._steps_along(array, self._along_each(array, edges(), sizes), toward)
         if not self.keeps_steps:
-            return self._steps_along(array, self._shared(array, key, edges, sizes, shaped), toward)
+            return self._steps_along(
+                array, self._edges_along(array, key, edges, sizes, shaped), toward
+            )
         known = self._steps.get((array, key))
         if known is None:
-            shared = self._shared(array, key, edges, sizes, shaped)
+            shared = self._edges_along(array, key, edges, sizes, shaped)
             known = self._steps[array, key] = tuple(self._steps_along(array, shared, toward))
         return known
 
-    def _shared(
+    def _edges_along(
         self,
         array: ArrayRef,
         key: Hashable,

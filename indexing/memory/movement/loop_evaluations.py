@@ -95,7 +95,7 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
     if isinstance(root.op, Scatter):
         own = [{a: maps for a, maps in each.items() if a.instruction is root} for each in by_output]
         loops = [own, *[[loop] for loop in _loops_of(root)]]
-    reached = _reached(loops, computed_as_a_whole(instruction))
+    reached = _evaluations_of_arrays(loops, computed_as_a_whole(instruction))
     ends = operand_arrays(instruction)
     operands = {key: reached.get(end, Evaluations()) for key, end in ends.items()}
     outer = set(ends.values())
@@ -103,7 +103,7 @@ def evaluations(instruction: Instruction) -> LoopEvaluations:
     return LoopEvaluations(instruction, operands, inner)
 
 
-def _reached(
+def _evaluations_of_arrays(
     loops: Sequence[Sequence[dict[ArrayRef, MapSet]]], whole: dict[Instruction, Unknown]
 ) -> dict[ArrayRef, Evaluations]:
     """Return the evaluations of each array, in text order."""
