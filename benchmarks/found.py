@@ -33,7 +33,7 @@ PAGE: Final = ROOT / "docs" / "found.md"
 HEAD: Final = """\
 # Faults of XLA
 
-Each program below has another result on XLA:CPU than in the published semantics, or no result.
+On XLA:CPU, each program below has no result, or one that differs from the published semantics.
 `python -m benchmarks.found` executes it by XLA and by the interpreter of this toolkit, compares the
 modules before and after each pass as [`hlo-indexing passes`](equivalence.md#passes) does, and
 writes this page. The values of the semantics are derived by hand. All programs are in
@@ -55,10 +55,10 @@ OUTSIDE: Final = """\
 * HLO has no trace of faults of emitters and libraries. Where all changes by passes are proved, only
   executions show the difference. As of August 2026, `--xla_dump_emitter_re=.*` also dumps the
   kernels that XLA emits; [Kernels](kernels.md) compares them with HLO, and has
-  [a fault](kernels.md#fault) of one for an H100.
+  [a fault](kernels.md#example-a-read-out-of-bounds) of one for an H100.
 * [openxla/xla#49119](https://github.com/openxla/xla/issues/49119), in an emitter on GPU, is not in
   the kernels that jaxlib 0.10.2 dumps of its program for an H100, as of 2026-11-29:
-  [Kernels](kernels.md#starts) has the fault by hand.
+  [Kernels](kernels.md#example-exchanged-start-indices) reproduces the fault by hand.
   [openxla/xla#49122](https://github.com/openxla/xla/issues/49122), in the partitioner, needs other
   devices. `tests/equivalence/test_known_faults.py` has both as pairs of programs.
 """
