@@ -301,7 +301,7 @@ def _is_complement(p: Formula) -> bool:
 
 FLOAT_LAWS: Final = (
     ValueLaw("x - y = x + (-y)", "exact", ("subtract",), "floats",
-             "IEEE 754 defines subtraction so.", _subtract),
+             "IEEE 754 defines subtraction this way.", _subtract),
     ValueLaw("x + (-0) = x", "exact", ("add",), "floats",
              "IEEE 754: 0 + (-0) = 0 and -0 + (-0) = -0.", _add),
     ValueLaw("-(-x) = x", "exact", ("negate",),

@@ -328,7 +328,7 @@ LAWS: Final = (
     ),
     ValueLaw(
         "x << c = x * 2^c", "exact", ("shift-left",), "0 <= c < bits",
-        "The bits that leave are the multiples of 2^bits.", _shift_left,
+        "The bits shifted out are the multiples of 2^bits.", _shift_left,
     ),
     ValueLaw(
         "x / 2^k = x >> k, x % 2^k = x and 2^k - 1", "exact", ("divide", "remainder"),
@@ -339,7 +339,7 @@ LAWS: Final = (
         "i >> k = i floordiv 2^k", "exact", ("shift-right-logical", "shift-right-arithmetic"),
         "i is an index that is not negative, for an arithmetic shift also below 2^(bits - 1); "
         "or k is 0",
-        "The bits that enter are zeros, so both shifts are the floor of the quotient.",
+        "The bits shifted in are zeros, so both shifts are the floor of the quotient.",
         _shift_right,
     ),
     ValueLaw(
@@ -350,7 +350,7 @@ LAWS: Final = (
     ValueLaw(
         "i or j = i + j", "exact", ("or",),
         "i and j are indices that are not negative; i is a multiple of 2^k, and j < 2^k",
-        "No bit of the numbers is common, so no bit is carried.", _joined_bits,
+        "The numbers have no bit in common, so no bit is carried.", _joined_bits,
     ),
     ValueLaw(
         "min(max(x, lo), hi) is an index", "exact", ("minimum",),
