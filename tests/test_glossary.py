@@ -32,25 +32,28 @@ ENGLISH = words("""
     a accuracy add all an and any are as assume at beside best between by change checked command
     compiled conditions release
     copy compared completion constant continue contribute decision depth die difference
-    documentation drawn each errors every exactly executing fault faults find for four
+    documentation drawn each errors every exactly example exchanged executing fault faults find for
+    four
     from generated get glossary go growth install know
     guarantee how in interpreted interrupted is it kind known large later level limit limits line
     many much
-    method move needed next word words not number numbering of on once one or other own part place
+    method move needed next word words not number numbering of on once one or other out own part
+    place proved
     quality question reason repair result run search several specified speed start supported
     term that the through to together total trust two use value was what where with without your
     dependencies deprecation experts operating public releases stability systems version versions
 """)
 FIELD = words("""
-    access bank buffer byte compiler conflict derivation dump equivalence file hlo jax jitted
+    access bank bounds buffer byte compiler conflict derivation dump equivalence file hlo jax jitted
     protobuf text attention causal cluster execution folder machine model slider worker
     column dynamic explorer pallas perfetto scalar size
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
-    layout load matmul maxima memory minima miss mlir mod module non-affine notation notebook numpy
+    layout load matmul maxima memory minima miss mlir mod module mutated non-affine notation notebook numpy
     op opcode operand operations parameter pickle print producer product program proof python queue
+    report
     resident residue roofline runtime shape shardy shell simplification simplified simplifier store
     pass passes sum sympy test thread tile tpu validation variable xla matplotlib picture
 """)

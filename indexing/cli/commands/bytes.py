@@ -99,10 +99,10 @@ def command(
     With --instruction, all figures are those of the selected instructions, and a second table has
     their operands, with the number of reads of an element.
 
-    With --collectives, a table has the bytes that one execution of each collective sends, on the
-    device that sends most, as rings send them, and the least that any exchange sends from which
-    each device has the elements that the outputs need: an all-reduce of which each device reads its
-    part only could be a reduce-scatter.
+    With --collectives, a table has the bytes that one execution of each collective sends as a ring,
+    on the device that sends most, and the fewest bytes after which each device has the elements
+    that the outputs need. If each device reads only its part of an all-reduce, for example, a
+    reduce-scatter suffices.
 
     \b
     Columns:

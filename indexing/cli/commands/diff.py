@@ -146,8 +146,8 @@ def command(
     --jobs divides the outputs at level values among processes, if both modules together have at
     least 1,000 instructions. Each process computes what its outputs need. If an output is not
     proved equal, or if its proof needs a definition or a limit that all outputs share, the first
-    process compares the outputs of the others as well, and their work is lost. Outputs that need
-    almost the same instructions are compared in one process.
+    process compares all outputs itself, and discards the work of the other processes. Outputs that
+    need almost the same instructions are compared in one process.
 
     \b
     Examples:

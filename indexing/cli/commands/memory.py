@@ -117,13 +117,13 @@ def command(
     assignment and its report of memory usage beside FILE, or with --assignment and --usage, their
     sizes are compared with those computed here.
 
-    With --copies, the copies outside of fusions are printed instead: copies that change the layout
-    or the memory space, that keep a value which is overwritten, and fusions that only move
-    elements. A copy is not needed if each reader is a loop that can read the other layout, or if
-    neither the source nor the copy is written while the other is read. A proposal is a layout of an
-    argument or a result, from minor to major, in which the copy is superfluous; with --try-layouts,
-    a function jax:... is compiled again with all of them, and the output has the copies that are
-    gone, and the bytes and peaks before and after.
+    With --copies, the copies outside fusions are printed instead: copies that change the layout or
+    the memory space, that keep a value which is overwritten, and fusions that only move elements. A
+    copy is not needed if each reader is a loop that can read the other layout, or if neither the
+    source nor the copy is written while the other is read. A proposal is a layout of an argument or
+    a result, from minor to major, with which the copy is superfluous. With --try-layouts, a
+    function jax:... is compiled again with all proposals, and the output lists the removed copies,
+    and the bytes and peaks before and after.
 
     \b
     Columns:

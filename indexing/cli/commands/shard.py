@@ -147,8 +147,8 @@ def command(
     hold.
 
     With --search: the splits of the parameters that --spec does not name are chosen. The table has
-    the choices whose plans send the fewest bytes, among equal ones those that hold the fewest.
-    Replicated parameters send nothing; --memory-limit leaves out choices that hold too much.
+    the choices whose plans send the fewest bytes; ties are broken by the fewest bytes held.
+    Replicated parameters send nothing; --memory-limit excludes choices that hold more.
 
     With --rule: the factors that the dimensions of operands and results share, in the notation of
     Shardy. `([i, k], [k, j])->([i, j])` is the rule of a matrix product: a factor of a result
@@ -159,7 +159,7 @@ def command(
 
     With --sbp: the states of operands and results in which devices along one mesh axis compute the
     results: `S(i)`, split along dimension i; `B`, the whole array on every device; `P(sum)`,
-    partial values of which the sum is the array. A halo is the elements that a device needs from
+    partial values whose sum is the array. A halo consists of the elements that a device needs from
     its neighbours. Where a device `needs its place`, its program depends on its number. Splits and
     partial sums of one operand that are in no signature are listed with an element that breaks
     them. Without --instruction, the root of ENTRY is chosen.

@@ -52,7 +52,7 @@ def command(
     """Simplify each MAP; without MAP or with `-`, read maps from standard input.
 
     On standard input, a map is one line or several, as XLA logs it and `IndexingMap.pretty` prints
-    it: lines of the domain continue the map before. Labels such as `operand id = 0`, sources of
+    it: lines of a domain continue the preceding map. Labels such as `operand id = 0`, sources of
     runtime variables, maps of replica IDs and the prefixes of XLA's log, such as
     `I0000 00:00:1700000000.1 1234 file.cc:99] `, are skipped.
 

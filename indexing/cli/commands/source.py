@@ -53,9 +53,9 @@ def command(
     Each kernel, an instruction that is executed, has a row: the bytes that it moves in all
     executions, how many of its instructions the place made, and their names. Without a number, each
     line of the file has a row, with the bytes of the kernels that have a part of it: a kernel of
-    several lines counts for each. XLA keeps the metadata of one instruction where it replaces
-    several, so that lines may be missing: --before adds those that the module before the passes
-    proves or suggests.
+    several lines counts for each. XLA keeps the metadata of only one instruction where it replaces
+    several, so lines may be missing: --before MODULE adds the lines of instructions of MODULE with
+    equal values or the same op_name.
 
     \b
     Examples:

@@ -172,14 +172,14 @@ def command(
     constraints under which it is one. With --search, print the tilings that move the fewest bytes.
     With --blocks, print which blocks of an operand the tiles read: the pairs of a tile and a block
     that a masked attention can skip, and the bounds of its loop over keys. Masks that earlier
-    instructions compute count with --to parameters.
-    With --loops, print what a block loads and holds in each step of its loops: k is a reduced or
-    contracted dimension, w a window, c a loop that runs only within others, d1 dimension 1 of the
-    result walked serially; several have numbers. With --search --device, steps are searched, too.
-    With --as-compiled, sizes and steps are those with which XLA:GPU compiled the fusion.
-    With --cache, print how many cache lines miss while the tiles are computed in several orders;
-    an order that visits the tiles as an earlier one does has no row. With --wave, the blocks of a
-    wave run in lockstep, through the steps of --loops if they are given.
+    instructions compute count with --to parameters. With --loops, print what a block loads and
+    holds in each step of its loops: k is a reduced or contracted dimension, w a window, c a loop
+    that runs only within other loops, and d1 is dimension 1 of the result, processed serially;
+    several of one kind are numbered, as k0 and k1. With --search --device, steps are searched, too.
+    With --as-compiled, sizes and steps are those with which XLA:GPU compiled the fusion. With
+    --cache, print how many cache lines miss while the tiles are computed in several orders; an
+    order equal to an earlier one has no row. With --wave, the blocks of a wave run in lockstep,
+    through the steps of --loops if they are given.
 
     --limits takes a GPU (H100), the limits by which XLA prunes tilings (xla:H100), or single ones:
     min-elements=N, elements=N, working-set=SIZE, registers=N, shared-memory=SIZE, tiles=N.

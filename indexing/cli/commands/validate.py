@@ -83,7 +83,7 @@ def command(
     Checks:
       numpy  the NumPy program generated from the maps computes the result of the
              op's reference kernel
-      loops  so do the Python loops, if they have at most 20,000 iterations
+      loops  the same for the Python loops, if they have at most 20,000 iterations
       poke   a perturbation test: changing one element of an operand changes only
              outputs that depend on it by the maps, and an element that an exact
              map reads can change the output; at most 65,536 elements

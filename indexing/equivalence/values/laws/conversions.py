@@ -84,7 +84,7 @@ CONVERSION_LAWS: Final = (
     ValueLaw("convert(convert(x)) = convert(x)", "exact", ("convert",),
              "the first conversion keeps every value of its operand's type; also of a selection of "
              "bf16 or f16",
-             "The second conversion receives the same number; integers wrap modulo 2^bits.", _convert),
+             "The second conversion gets the same number; integers wrap modulo 2^bits.", _convert),
     ValueLaw("op(x, y) = convert(op(convert(x), convert(y)))", "exact",
              ("add", "multiply", "divide", "sqrt", "maximum", "minimum", "negate", "abs",
               "compare"),

@@ -298,7 +298,7 @@ def _conversion(algebra: Constructors, call: Application) -> Formula | None:
 
 
 def _converted_index(algebra: Constructors, call: Application, expr: Expr) -> Formula | None:
-    """The float of an index, whose integer type is of no account."""
+    """The float of an index, whose integer type does not matter."""
     if not fits(expr, "s32"):
         return None
     return algebra.apply("convert", (), call.element_type, [algebra.table.index(expr, "s32")])
@@ -370,8 +370,8 @@ LAWS: Final = (
     ValueLaw(
         "convert(convert(x)) = convert(x) of integers", "exact", ("convert",),
         "the type between is not narrower than the last one, or the inner conversion is one of "
-        "bits and all types have one width; the integer type of an index is of "
-        "no account in a conversion to a float",
+        "bits and all types have one width; the integer type of an index does "
+        "not matter in a conversion to a float",
         "Conversions of integers wrap modulo 2^bits; the float depends on the number only.",
         _conversion,
     ),
