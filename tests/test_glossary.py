@@ -51,8 +51,8 @@ FIELD = words("""
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
-    layout load matmul maxima memory minima miss mlir mod module mutated non-affine notation notebook
-    numpy
+    layout load matmul maxima memory minima miss mlir mod module mutated non-affine notation
+    notebook numpy
     op opcode operand operations parameter pickle print producer product program proof python queue
     report
     resident residue roofline runtime shape shardy shell simplification simplified simplifier store
