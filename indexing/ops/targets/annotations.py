@@ -88,7 +88,7 @@ class MoveToDevice(Annotation):
     samples=['s32[8] custom-call(s32[8] p), custom_call_target="AssumeGatherIndicesInBound"'],
 )
 class AssumeGatherIndicesInBound(Annotation):
-    """The operand, indices of which XLA:TPU assumes that they lie in the gathered array."""
+    """The operand: indices that XLA:TPU assumes to be within the gathered array."""
 
 
 @custom_call(

@@ -153,7 +153,7 @@ _GROUPED: Final = (
     ],
 )
 class CudnnConvForward(CudnnConvolution):
-    """A convolution, scaled, and the memory that it works in."""
+    """A convolution, scaled, and the workspace."""
 
     map_options: ClassVar[tuple[str, ...]] = ("exact", "of_rule", "output_id")
 
@@ -209,7 +209,7 @@ class CudnnConvForward(CudnnConvolution):
     ],
 )
 class CudnnConvBiasActivation(CudnnConvolution):
-    """``activation(scale · convolution + side_input_scale · side + bias)``, and memory.
+    """``activation(scale · convolution + side_input_scale · side + bias)``, and the workspace.
 
     The bias has one number for each output feature.  The side input is an operand if its scale is
     not 0.

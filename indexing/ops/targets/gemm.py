@@ -92,7 +92,7 @@ def _sample(
     ],
 )
 class Gemm(KnownValues):
-    """``alpha · dot(left, right) + beta · matrix``, and the memory that it works in.
+    """``alpha · dot(left, right) + beta · matrix``, and the workspace.
 
     The matrix is an operand if beta is not 0.
 

@@ -21,7 +21,7 @@ from indexing.ops.targets.definition import Definition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownValues(VariadicOp):
-    """A call whose first results are computed here; the others are memory that it works in.
+    """A call whose first results are computed here; the others are its workspace.
 
     What a call leaves in the memory is undefined, so the memory reads nothing. A call that breaks a
     rule of its target (`why_not`) is a call of any code.

@@ -140,7 +140,7 @@ def _is_divided(sharding: Sharding | None, whole: Shape, part: Shape) -> bool:
     ],
 )
 class GlobalToLocal(Border):
-    """The parts that a device has of global arrays.
+    """The shards of global arrays on one device.
 
     Source: Shardy ``docs/sharding_representation.md``.
     """
@@ -153,7 +153,7 @@ class GlobalToLocal(Border):
     ],
 )
 class LocalToGlobal(Border):
-    """Global arrays, of which each device gives a part.
+    """Global arrays, assembled from the shards of all devices.
 
     Source: Shardy ``docs/sharding_representation.md``.
     """
@@ -166,7 +166,7 @@ class LocalToGlobal(Border):
     samples=[f'f32[2,3] custom-call(f32[4,3] p), custom_call_target="{FULL_TO_SHARD}"'],
 )
 class FullToShard(Border):
-    """The part that a device has of a global array.
+    """The shard of a global array on one device.
 
     Source: XLA ``xla/service/spmd/custom_call_handler.cc``.
     """
@@ -177,7 +177,7 @@ class FullToShard(Border):
     samples=[f'f32[4,3] custom-call(f32[2,3] p), custom_call_target="{SHARD_TO_FULL}"'],
 )
 class ShardToFull(Border):
-    """A global array, of which each device gives a part.
+    """A global array, assembled from the shards of all devices.
 
     Source: XLA ``xla/service/spmd/custom_call_handler.cc``.
     """

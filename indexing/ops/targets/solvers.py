@@ -64,7 +64,7 @@ _TRSM: Final = "__cublas$triangularSolve"
     ],
 )
 class TriangularSolveCall(KnownValues):
-    """The result of a triangular-solve, and the memory that it works in.
+    """The result of a triangular-solve, and the workspace.
 
     Source: XLA ``xla/service/gpu/transforms/triangular_solve_rewriter.cc``.
     """
@@ -275,7 +275,7 @@ def _column_reads(
 
 @custom_call("Qr", samples=['(f32[3,2], f32[2]) custom-call(f32[3,2] p), custom_call_target="Qr"'])
 class Qr(Geqrf):
-    """`Geqrf`, as JAX has it for TPUs.
+    """`Geqrf`, as JAX calls it on TPUs.
 
     Source: JAX ``jax/_src/lax/linalg.py``, `geqrf`.
     """
@@ -372,7 +372,7 @@ _PRODUCT: Final = "ProductOfElementaryHouseholderReflectors"
     ],
 )
 class HouseholderProduct(Orgqr):
-    """`Orgqr`, as JAX has it for TPUs.
+    """`Orgqr`, as JAX calls it on TPUs.
 
     Source: JAX ``jax/_src/lax/linalg.py``, `householder_product`.
     """
