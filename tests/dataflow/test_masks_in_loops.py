@@ -10,6 +10,10 @@ from typing import Any, Final
 
 import pytest
 
+import hlo
+import indexing
+from indexing.maps.answers import Unknown
+from indexing.maps.regions.region import Region
 from tests.dataflow.mask_checks import (
     EXECUTIONS,
     Program,
@@ -129,3 +133,49 @@ def test_the_maps_relate_the_right_pairs(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_right_pairs_are_those_of_executions(name: str, execute: Callable[..., Any]) -> None:
     check_executions(PROGRAMS[name], execute)
+
+
+ROLLED_IN_ODD_ITERATIONS = """
+body {
+  t = (s32[], f32[10], s32[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[10] get-tuple-element(t), index=1
+  n = s32[] get-tuple-element(t), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  odd = s32[] and(i, one)
+  is_odd = pred[] compare(odd, one), direction=EQ
+  all = pred[10] broadcast(is_odd), dimensions={}
+  a = f32[3] slice(x), slice={[7:10]}
+  b = f32[7] slice(x), slice={[0:7]}
+  rolled = f32[10] concatenate(a, b), dimensions={0}
+  y = f32[10] select(all, rolled, x)
+  ROOT r = (s32[], f32[10], s32[]) tuple(next, y, n)
+}
+condition {
+  t = (s32[], f32[10], s32[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=2
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[10] parameter(0)
+  n = s32[] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[10], s32[]) tuple(zero, x, n)
+  w = (s32[], f32[10], s32[]) while(t), condition=condition, body=body
+  ROOT y = f32[10] get-tuple-element(w), index=1
+}"""
+
+
+def test_reads_without_the_masks_of_the_iteration_are_not_exact() -> None:
+    """The masks of all iterations have no closed form; an iteration that rolls may be none."""
+    answer = indexing.to_parameters(hlo.parse(ROLLED_IN_ODD_ITERATIONS).entry.root)
+    assert {m.grade for m in answer.maps[0]} == {"may"}
+    for count in range(6):
+        for element in range(10):
+            needed = answer.at(element, n=count)[0]
+            assert isinstance(needed, Region)
+            elements = needed.elements()
+            assert not isinstance(elements, Unknown)
+            assert elements.tolist() == [[(element - 3 * (count // 2)) % 10]]

@@ -46,6 +46,11 @@ class Closure:
     maps: Mapping[Path, Sequence[IndexingMap]]
     is_closed: bool = True
 
+    def without_exactness(self) -> Closure:
+        """Return the maps as a superset."""
+        maps = {leaf: [m.with_grade("may") for m in each] for leaf, each in self.maps.items()}
+        return Closure(maps, is_closed=False)
+
 
 def closure_from(component: Component, leaf: Path) -> Closure:
     """Return the maps ``(d, t) -> (e, k)`` with ``k <= t`` from a leaf to each leaf."""
