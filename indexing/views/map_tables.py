@@ -250,8 +250,8 @@ def path_text(path: Path | None) -> str:
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     """Describe a runtime variable: its source element and its clamp.
 
-    If its bounds are narrower than the clamp, nothing is read outside the bounds.  Scatter, for
-    example, skips an update that does not fit.
+    If its bounds are narrower than the clamp, nothing is read if the clamped value is outside the
+    bounds.  Scatter, for example, skips an update that does not fit; it does not clamp.
     """
     path, element, iterations, formula, clamp = runtime_parts(variable)
     read = f" {iterations}" if iterations else ""
@@ -266,11 +266,13 @@ def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str, str]:
     The last four are empty for a scalar, a source outside of loops, a value that is not computed
     from other integers, and a value without a clamp, or with one that has all values of its type.
     """
-    clamp = ""
-    bounds = variable.variable.bounds
-    if variable.clamp is not None and not variable.clamp == bounds == _source_range(variable):
-        relation = "clamped to" if variable.clamp == bounds else "if in"
-        clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
+    clamps = []
+    bounds, of_type = variable.variable.bounds, _source_range(variable)
+    if variable.clamp is not None and variable.clamp != of_type:
+        clamps.append(f"clamped to {list(variable.clamp)}")
+    if variable.clamp not in (None, bounds):
+        clamps.append(f"if in {list(bounds)}")
+    clamp = ", ".join(clamps)
     path = variable.value_name if variable.source is not None else "?"
     read = element_text(variable.element), iterations_text(variable.iterations)
     return path, *read, value_text(variable) or "", clamp

@@ -151,6 +151,26 @@ def test_the_values_for_which_a_map_applies_are_named(run: Run) -> None:
     assert "\n    rt0 = i[s0, 0], if in [0, 8]\n" in run("maps", "update.hlo")[1]
 
 
+@pytest.mark.parametrize("start", [-3, -1, 0, 1, 4, 6, 7, 8, 30])
+def test_the_text_of_pieces_holds_for_starts_beyond_the_clamp(run: Run, start: int) -> None:
+    """Oracle: the slice of NumPy that is not replaced, for the conditions as they are printed."""
+    Path("write.hlo").write_text("""ENTRY e { x = s32[9] parameter(0)  u = s32[2] parameter(1)
+        p = s32[] parameter(2)  ROOT r = s32[9] dynamic-update-slice(x, u, p) }""")
+    lines = run("maps", "write.hlo", "--operand", "0", "--exact")[1].splitlines()[1:]
+    read = set()
+    for piece, source in zip(lines[::2], lines[1::2], strict=True):
+        value = start
+        if clamp := re.search(r"clamped to \[(\d+), (\d+)\]", source):
+            value = min(max(value, int(clamp[1])), int(clamp[2]))
+        condition = re.search(r"if in \[(\d+), (\d+)\]", source)
+        if condition is None or int(condition[1]) <= value <= int(condition[2]):
+            bounds = re.search(r"d0 - rt0 in \[(-?\d+), (-?\d+)\]", piece)
+            assert bounds is not None
+            read |= {d for d in range(9) if int(bounds[1]) <= d - value <= int(bounds[2])}
+    first = min(max(start, 0), 7)
+    assert read == {*range(first), *range(first + 2, 9)}
+
+
 def test_direction_both_prints_both_directions(run: Run) -> None:
     status, out, _ = run("maps", "flip.hlo", "--direction", "both")
     assert status == 0

@@ -166,8 +166,8 @@ def command(
     Notation (docs/notation.md explains it in full):
       d0, s0, rt0     dimension, range variable (all its values), runtime value
       i0              range variable whose values are the iterations of a loop
-      rt0 = NAME[..]  the element that gives rt0; `clamped to` its bounds, or,
-                      with `if in`, nothing is read outside of them
+      rt0 = NAME[..]  the element whose value is rt0, `clamped to` bounds;
+                      with `if in`, nothing is read for other values of rt0
       may:            over-approximation: at most these elements; others are exact
       {1}             the leaf of a tuple-shaped operand
       KNOWN EMPTY     no element is read
