@@ -264,11 +264,10 @@ class LoopReads:
                 for (x, y), reads in inside.items()
             }
             if any(reads.maps != inside[pair].maps for pair, reads in unmasked.items()):
-                are_counted = not any(reads.varying for reads in inside.values())
+                closure = closure_from(self._component(component, unmasked), leaf)
+                if not any(reads.varying for reads in inside.values()):
+                    closure = closure.without_exactness()  # the iteration decides the masks
                 inside = unmasked
-                closure = closure_from(self._component(component, inside), leaf)
-                if are_counted:  # the iteration decides the masks, not data that may be anything
-                    closure = closure.without_exactness()
         return closure, [reads.for_any_values(self.iteration) for reads in inside.values()]
 
     def _component(self, component: tuple[Path, ...], inside: Mapping[Pair, Reads]) -> Component:
