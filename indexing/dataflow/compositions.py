@@ -103,16 +103,13 @@ class Compositions:
             shaped: what the edges may follow from besides `key`, or None; and a function that
                 returns True, once they are found, if they do, so that instructions share them.
         """
-        if not self.is_sharing:
-            return self._steps_along(array, self._along_each(array, edges(), sizes), toward)
-        if not self.keeps_steps:
-            return self._steps_along(
-                array, self._edges_along(array, key, edges, sizes, shaped), toward
-            )
+        if not (self.keeps_steps and self.is_sharing):
+            along = self._edges_along(array, key, edges, sizes, shaped)
+            return self._steps_along(array, along, toward)
         known = self._steps.get((array, key))
         if known is None:
-            shared = self._edges_along(array, key, edges, sizes, shaped)
-            known = self._steps[array, key] = tuple(self._steps_along(array, shared, toward))
+            along = self._edges_along(array, key, edges, sizes, shaped)
+            known = self._steps[array, key] = tuple(self._steps_along(array, along, toward))
         return known
 
     def _edges_along(
@@ -125,7 +122,7 @@ class Compositions:
     ) -> Iterable[tuple[AccessEdge, EdgeCompositions]]:
         """Return the edges of an array with their compositions, found once for a shaped op."""
         shaped_op, follow_from_shapes = shaped
-        if shaped_op is None:
+        if shaped_op is None or not self.is_sharing:
             return self._along_each(array, edges(), sizes)
         place = shaped_op, array.path, key
         known = self._of_shapes.get(place)

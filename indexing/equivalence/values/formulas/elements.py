@@ -58,7 +58,7 @@ DEFINITIONS: Final = (
 )
 """Formulas of ops that are not made from their maps."""
 MAX_TERMS: Final = 1 << 18
-"""Limit on the terms of one comparison."""
+"""Limit on the terms of the formulas of one comparison; those that comparing makes do not count."""
 MAX_EXPANDED_TERMS: Final = 1 << 15
 """The same limit if ops are replaced by their definitions."""
 MAX_TERM_DEPTH: Final = 400
