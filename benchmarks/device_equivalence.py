@@ -15,7 +15,8 @@ has changed.
 
 The kind ``mutants`` compares the program before all passes with N mutants of the program after; a
 mutant is counted if executions on other inputs than those of the comparison show that it computes
-something else, and none may be proved.
+something else, and none may be proved.  A mutant of a partitioned program must do so on inputs that
+its shardings allow, too: an all-reduce of equal values is the same with another computation.
 """
 
 from __future__ import annotations
