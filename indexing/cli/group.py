@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from inspect import cleandoc
 from typing import Any, Final
 
 import click
@@ -65,8 +64,35 @@ SECTIONS: Final = {
 
 COMMANDS: Final = {name: about for own in SECTIONS.values() for name, about in own.items()}
 
-_LAST_PARTS: Final = "\b\nExit status:"
-"""The start of those parts of the help that follow the commands."""
+_HELP: Final = """\
+Compute indexing maps of HLO modules: which elements of a tensor another tensor needs.
+
+\b
+Examples:
+  hlo-indexing summary m.hlo
+  hlo-indexing ls m.hlo
+  hlo-indexing maps m.hlo -i dot.7
+  hlo-indexing maps m.hlo --to parameters
+  hlo-indexing help maps
+"""
+
+_EPILOG: Final = """\
+\b
+Exit status:
+  0        success
+  1        an error in the input
+  2        a usage error
+  3        undecided (diff, kernels, pallas, passes, triage)
+  130      interrupted by Ctrl-C
+  141      the reader of the output closed it
+  128 + N  ended by signal N
+
+\b
+Environment:
+  NO_COLOR     if not empty, print no colours
+  FORCE_COLOR  if not empty, print colours also where there is no terminal
+"""
+"""The help after the commands; no docstring, because ``python -OO`` drops those."""
 
 
 class Commands(click.Group):
@@ -131,7 +157,7 @@ class Commands(click.Group):
         return None if command is None else click.Context(command, ctx, name)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_paragraphs(formatter, self._help_parts()[0])
+        _write_paragraphs(formatter, (self.help or "").rstrip())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
@@ -144,13 +170,7 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), about) for name, about in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_paragraphs(formatter, self._help_parts()[1])
-
-    def _help_parts(self) -> tuple[str, str]:
-        """Return the texts before and after the commands."""
-        text = cleandoc(self.help or "")
-        first, heading, last = text.partition(_LAST_PARTS)
-        return first.rstrip(), heading + last
+        _write_paragraphs(formatter, (self.epilog or "").rstrip())
 
 
 def _write_paragraphs(formatter: click.HelpFormatter, text: str) -> None:
@@ -171,7 +191,10 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    help=_HELP,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
     "--version",
@@ -185,31 +208,6 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
 @click.help_option("--help", "-h", help=HELP)
 @click.pass_obj
 def cli(reporter: Reporter, debug: bool) -> None:
-    """Compute indexing maps of HLO modules: which elements of a tensor another tensor needs.
-
-    \b
-    Examples:
-      hlo-indexing summary m.hlo
-      hlo-indexing ls m.hlo
-      hlo-indexing maps m.hlo -i dot.7
-      hlo-indexing maps m.hlo --to parameters
-      hlo-indexing help maps
-
-    \b
-    Exit status:
-      0        success
-      1        an error in the input
-      2        a usage error
-      3        undecided (diff, kernels, pallas, passes, triage)
-      130      interrupted by Ctrl-C
-      141      the reader of the output closed it
-      128 + N  ended by signal N
-
-    \b
-    Environment:
-      NO_COLOR     if not empty, print no colours
-      FORCE_COLOR  if not empty, print colours also where there is no terminal
-    """
     reporter.debug = debug
 
 

@@ -55,7 +55,7 @@ def _page(context: click.Context, summary: str) -> str:
     command = context.command
     name = context.command_path.replace(" ", "-")
     usage = " ".join(command.collect_usage_pieces(context))
-    description, sections = _parts(command.help or "")
+    description, sections = _parts(command.help or "", command.epilog or "")
     lines = [
         f'.TH "{escape_roff(name.upper())}" 1 "" "{PROGRAM} {version(PROGRAM)}"',
         ".SH NAME",
@@ -74,11 +74,11 @@ def _page(context: click.Context, summary: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parts(help_text: str) -> tuple[list[str], list[str]]:
+def _parts(*texts: str) -> tuple[list[str], list[str]]:
     """Return the lines of the description, and those of the other sections."""
     description: list[str] = []
     sections: list[str] = []
-    for paragraph in re.split(r"\n{2,}", cleandoc(help_text)):
+    for paragraph in re.split(r"\n{2,}", "\n\n".join(cleandoc(text) for text in texts if text)):
         if not paragraph.startswith(_VERBATIM):
             separator = [".PP"] if description else []
             description += [*separator, *_sentences(paragraph)]
