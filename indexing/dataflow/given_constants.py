@@ -2,7 +2,8 @@
 
 In a loop whose masks depend on a parameter, all iterations between a read and a result decide
 whether the result needs it, which no runtime variable states.  If the parameter is a constant, the
-maps are those of the loop with the masks of each iteration.
+maps are those of the loop with the masks of each iteration.  The elements that an update replaces
+are left out of the maps if its window is constant, also where its complement has many pieces.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from indexing.dataflow.answering import to_parameters
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.masks import decides_reads
 from indexing.dataflow.needed import dependencies_of
+from indexing.dataflow.refinement import has_exact_pieces
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
@@ -40,10 +42,11 @@ MAX_COPIES: Final = 8
 
 
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
-    """Return the answer for given values of parameters that decide masks in loops.
+    """Return the answer for given values of parameters that decide masks in loops or updates.
 
-    Other answers, and those to operands, are returned as they are.  The maps to the given
-    parameters stay.
+    An update is decided if the maps include elements that a `dynamic-update-slice` replaces.  Other
+    answers, and those to operands, are returned as they are.  The maps to the given parameters
+    stay.
 
     Args:
         options: the options of the answer.
@@ -76,7 +79,9 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     [2]
     """
     instruction = answer.instruction
-    if not values or not _is_to_parameters(answer) or not _has_masked_loop(instruction):
+    if not values or not _is_to_parameters(answer):
+        return answer
+    if not (_includes_replaced_elements(answer) or _has_masked_loop(instruction)):
         return answer
     computation = instruction.computation
     key = tuple([(name, value.tobytes()) for name, value in sorted(values.items())])
@@ -96,6 +101,13 @@ def _is_to_parameters(answer: Answer) -> bool:
     is_backward = answer.direction == "output-to-input"
     is_to_each_once = len(set(operands)) == len(operands)
     return is_backward and is_to_each_once and all(e.opcode == "parameter" for e in operands)
+
+
+def _includes_replaced_elements(answer: Answer) -> bool:
+    """Return True if a map is `may` because of an update whose window is not known."""
+    reasons = [reason for column in answer.reasons for each in column for reason in each]
+    updates = {reason.instruction for reason in reasons if reason.instruction is not None}
+    return any(map(has_exact_pieces, updates))
 
 
 def _has_masked_loop(instruction: Instruction) -> bool:

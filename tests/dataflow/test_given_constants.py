@@ -85,3 +85,44 @@ def test_the_command_takes_an_array_of_predicates(
     assert exit_.value.code == 0
     out = capsys.readouterr().out
     assert "x f32[6]: [2:4]" in out
+
+
+UPDATE = """ENTRY e { x = f32[5,7] parameter(0)  u = f32[2,3] parameter(1)
+  p = s32[] parameter(2)  q = s32[] parameter(3)
+  w = f32[5,7] dynamic-update-slice(x, u, p, q)  ROOT r = f32[5,7] negate(w) }"""
+
+
+@pytest.mark.parametrize("p", [-2, 0, 1, 3, 9])
+@pytest.mark.parametrize("q", [-1, 0, 2, 4, 30])
+def test_given_starts_make_the_base_of_an_update_exact(p: int, q: int) -> None:
+    """Oracle: the elements of a NumPy array that an assignment to the clamped window leaves."""
+    left = np.ones((5, 7), bool)
+    top, first = np.clip([p, q], 0, [3, 4])
+    left[top : top + 2, first : first + 3] = False
+    answer = indexing.to_parameters(hlo.parse(UPDATE).entry.root)
+    assert [m.grade for m in answer.maps[0]] == ["may"]
+    given = with_constants(answer, {"p": np.array(p), "q": np.array(q)}, Options())
+    assert {m.grade for m in given.maps[0]} == {"exact"}
+    reads = [i for i in np.ndindex(5, 7) for m in given.maps[0] if m.evaluate(dims=i) is not None]
+    assert sorted(reads) == [tuple(map(int, i)) for i in np.argwhere(left)]
+    region = answer.at(slice(0, 5), slice(0, 7), p=p, q=q)[0]
+    assert isinstance(region, indexing.Region)
+    assert [tuple(e) for e in region.elements()] == sorted(reads)
+
+
+def test_one_given_start_of_two_leaves_the_base_over_approximated() -> None:
+    answer = indexing.to_parameters(hlo.parse(UPDATE).entry.root)
+    given = with_constants(answer, {"p": np.array(1)}, Options())
+    assert [m.grade for m in given.maps[0]] == ["may"]
+    (reason,) = given.reasons[0][0]
+    assert reason.instruction is answer.instruction.computation["w"]
+    assert given.operands == answer.operands
+    assert given.maps[2:] == answer.maps[2:]
+
+
+def test_a_start_that_a_float_decides_stays_unknown() -> None:
+    """The index comes from a value that no integer parameter gives."""
+    text = UPDATE.replace("p = s32[] parameter(2)", "f = f32[] parameter(2)  p = s32[] convert(f)")
+    answer = indexing.to_parameters(hlo.parse(text).entry.root)
+    given = with_constants(answer, {"q": np.array(1)}, Options())
+    assert [m.grade for m in given.maps[0]] == ["may"]
