@@ -1,6 +1,7 @@
 """Calls whose arguments decide what is read: constants that a computation gets from its caller.
 
-A compiler places a mask, or the indices of a scatter, in another fusion than what they decide.
+A compiler places a mask, the start of an update, or the indices of a scatter in another fusion
+than what they decide.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from indexing.dataflow.masks import decides
 from indexing.dataflow.scatter_batches import states_batch
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.base import MappedOp
+from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
 
@@ -25,7 +27,7 @@ MAX_CALLS: Final = 8
 
 
 def arguments_decide(call: Instruction, calls: int) -> bool:
-    """Return True for a call of a scatter or a mask with known integers as arguments.
+    """Return True for a call of a scatter, an update or a mask with known integers as arguments.
 
     Args:
         calls: the number of calls around the computation whose arguments count, see
@@ -50,12 +52,12 @@ def arguments_decide(call: Instruction, calls: int) -> bool:
 
 
 def _may_depend_on_arguments(computation: Computation) -> bool:
-    """Return True for a computation with a scatter or a mask, also in those that it calls."""
+    """Return True for a computation with a scatter, an update or a mask, also if it calls one."""
     return bottom_up(
         computation,
         _may_depend_on_arguments,
         lambda c: any(
-            isinstance(each.op, Scatter)
+            isinstance(each.op, DynamicUpdateSlice | Scatter)
             or decides(each)
             or any(map(_may_depend_on_arguments, each.called_computations))
             for each in c.instructions
@@ -70,9 +72,21 @@ def _arguments_decide(call: Instruction, calls: int) -> bool:
     arguments = [array for array in map(ArrayRef, call.operands) if is_integral(array)]
     return any(evaluated_in_calls(array, calls) is not None for array in arguments) and any(
         isinstance(each.op, Scatter)
+        or _has_known_start(each, calls + 1)
         or _is_masked(each, calls + 1)
         or arguments_decide(each, calls + 1)
         for each in inner
+    )
+
+
+def _has_known_start(instruction: Instruction, calls: int) -> bool:
+    """Return True for an update with a start that only the arguments decide."""
+    if not isinstance(instruction.op, DynamicUpdateSlice):
+        return False
+    starts = map(ArrayRef, instruction.operands[2:])
+    return any(
+        evaluate_array(start) is None and evaluated_in_calls(start, calls) is not None
+        for start in starts
     )
 
 

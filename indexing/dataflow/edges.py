@@ -297,7 +297,7 @@ class LocalEdges(Edges):
         if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))
-        return prefer_exact(instruction, refined, exact_edges(exact), options)
+        return prefer_exact(instruction, refined, exact_edges(exact), options, self.calls)
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries

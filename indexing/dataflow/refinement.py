@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from hlo.modules.module import Instruction
+from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.branches import branch_edges, restrict_to_parts
 from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.kept_elements import kept_edges
@@ -26,9 +27,11 @@ from indexing.dataflow.masks import (
 from indexing.dataflow.scatter_batches import batch_edges
 from indexing.dataflow.scatters import scatter_edges
 from indexing.dataflow.value_pieces import Surroundings
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.mask_values import mask_values
 from indexing.maps.options import Options
+from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import MappedOp
 from indexing.ops.control import Conditional
@@ -125,14 +128,25 @@ def prefer_exact(
     edges: Iterable[AccessEdge],
     exact: Iterable[AccessEdge],
     options: Options,
+    calls: int = 0,
 ) -> Iterator[AccessEdge]:
-    """Yield each edge, or its exact pieces if they depend on no runtime value, or are few."""
+    """Yield each edge, or its exact pieces if they depend on no runtime value, or are few.
+
+    Args:
+        calls: the number of calls around the computation whose arguments are no runtime values.
+    """
     pieces = {(e.operand, e.operand_path, e.output_path): e for e in exact}
     few = FEW_PIECES if options.follows_masks and not _is_in_chain(instruction) else 0
     for edge in edges:
         other = pieces.get((edge.operand, edge.operand_path, edge.output_path), edge)
-        are_few = len(other.maps) <= few or not any(m.runtime for m in other.maps)
+        runtime = [rt for m in other.maps for rt in m.runtime]
+        are_few = len(other.maps) <= few or all(_is_known(rt, calls) for rt in runtime)
         yield other if are_few and not edge.is_exact else edge
+
+
+def _is_known(rt: RuntimeVariable, calls: int) -> bool:
+    """Return True for a value that follows from constants of the callers."""
+    return isinstance(rt.array, ArrayRef) and evaluated_in_calls(rt.array, calls) is not None
 
 
 def _is_in_chain(update: Instruction) -> bool:
