@@ -3,7 +3,8 @@
 In a loop whose masks depend on a parameter, all iterations between a read and a result decide
 whether the result needs it, which no runtime variable states.  If the parameter is a constant, the
 maps are those of the loop with the masks of each iteration.  The elements that an update replaces
-are left out of the maps if its window is constant, also where its complement has many pieces.
+are left out of the maps if its window is constant, also where its complement has many pieces.  A
+loop whose number of iterations is no formula has one if its bound and start are constants.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ MAX_COPIES: Final = 8
 
 
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
-    """Return the answer for given values of parameters that decide masks in loops or updates.
+    """Return the answer for given values of parameters that decide loops or updates.
 
-    An update is decided if the maps include elements that a `dynamic-update-slice` replaces.  Other
-    answers, and those to operands, are returned as they are.  The maps to the given parameters
-    stay.
+    A loop is decided if its masks or its number of iterations are, and an update if the maps
+    include elements that a `dynamic-update-slice` replaces.  Other answers, and those to operands,
+    are returned as they are.  The maps to the given parameters stay.
 
     Args:
         options: the options of the answer.
@@ -81,7 +82,7 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     instruction = answer.instruction
     if not values or not _is_to_parameters(answer):
         return answer
-    if not (_includes_replaced_elements(answer) or _has_masked_loop(instruction)):
+    if not (_may_be_decided(answer) or _has_masked_loop(instruction)):
         return answer
     computation = instruction.computation
     key = tuple([(name, value.tobytes()) for name, value in sorted(values.items())])
@@ -103,11 +104,11 @@ def _is_to_parameters(answer: Answer) -> bool:
     return is_backward and is_to_each_once and all(e.opcode == "parameter" for e in operands)
 
 
-def _includes_replaced_elements(answer: Answer) -> bool:
-    """Return True if a map is `may` because of an update whose window is not known."""
+def _may_be_decided(answer: Answer) -> bool:
+    """Return True if a map is `may` because of an update or a loop that runtime values decide."""
     reasons = [reason for column in answer.reasons for each in column for reason in each]
-    updates = {reason.instruction for reason in reasons if reason.instruction is not None}
-    return any(map(has_exact_pieces, updates))
+    sources = {reason.instruction for reason in reasons if reason.instruction is not None}
+    return any(isinstance(each.op, While) or has_exact_pieces(each) for each in sources)
 
 
 def _has_masked_loop(instruction: Instruction) -> bool:

@@ -126,3 +126,35 @@ def test_a_start_that_a_float_decides_stays_unknown() -> None:
     answer = indexing.to_parameters(hlo.parse(text).entry.root)
     given = with_constants(answer, {"q": np.array(1)}, Options())
     assert [m.grade for m in given.maps[0]] == ["may"]
+
+
+SHIFTS = """
+  body {
+    s = (s32[], f32[8], s32[]) parameter(0)
+    k = s32[] get-tuple-element(s), index=0  x = f32[8] get-tuple-element(s), index=1
+    n = s32[] get-tuple-element(s), index=2  two = s32[] constant(2)  i = s32[] add(k, two)
+    a = f32[7] slice(x), slice={[1:8]}  z = f32[] constant(0)  y = f32[8] pad(a, z), padding=0_1
+    ROOT r = (s32[], f32[8], s32[]) tuple(i, y, n)
+  }
+  more {
+    s = (s32[], f32[8], s32[]) parameter(0)  k = s32[] get-tuple-element(s), index=0
+    n = s32[] get-tuple-element(s), index=2  ROOT r = pred[] compare(k, n), direction=LT
+  }
+  ENTRY e {
+    x = f32[8] parameter(0)  n = s32[] parameter(1)  z = s32[] constant(0)
+    s = (s32[], f32[8], s32[]) tuple(z, x, n)
+    w = (s32[], f32[8], s32[]) while(s), condition=more, body=body
+    ROOT r = f32[8] get-tuple-element(w), index=1
+  }"""
+
+
+@pytest.mark.parametrize("n", range(-1, 18))
+def test_a_given_bound_of_a_loop_makes_its_number_of_iterations_exact(n: int) -> None:
+    answer = indexing.to_parameters(hlo.parse(SHIFTS).entry.root)
+    assert [m.grade for m in answer.maps[0]] == ["may"]
+    shift = len(range(0, n, 2))
+    for d in range(8):
+        x, _ = answer.at(d, n=n)
+        assert isinstance(x, indexing.Region)
+        assert x.grade == "exact"
+        assert [e[0] for e in x.elements()] == ([d + shift] if d + shift < 8 else [])
