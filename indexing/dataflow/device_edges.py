@@ -17,11 +17,11 @@ from indexing.dataflow.edges import Edges, LocalEdges, summaries_of
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.summaries import Summarising
 from indexing.dataflow.walk import Walk
-from indexing.devices.devices import Devices, GroupsError, has_device
+from indexing.devices.devices import Devices, GroupsError
 from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap, has_device
 from indexing.maps.options import Options
 from indexing.maps.over_approximation import full_map
 from indexing.maps.reasons import Reason

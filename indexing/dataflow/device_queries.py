@@ -78,9 +78,12 @@ def device_maps(
     ...   p = f32[4,3] parameter(0)
     ...   ROOT g = f32[8,3] all-gather(p), dimensions={0}
     ... }''').entry.root
-    >>> print(*device_maps(root).maps[0])
+    >>> answer = device_maps(root)
+    >>> print(*answer.maps[0])
     (device, d0, d1) -> (d0 floordiv 4, d0 mod 4, d1),
     domain: device in [0, 1], d0 in [0, 7], d1 in [0, 2]
+    >>> print(*answer.at(0, 5, 2))  # what element [5, 2] on device 0 needs: [1, 2] on device 1
+    [1, 1, 2]
     """
     return answering.to_operands(_walk(instruction, **options), instruction, index(output_id))
 

@@ -31,7 +31,7 @@ from hlo.shardings.mesh import MAX_DEVICES
 from hlo.text.names import counted_noun
 from hlo.text.source import HloError
 from indexing.devices.groups import EMPTY_GROUPS, DeviceGroup, ReplicaGroups
-from indexing.maps.indexing_map import Extents, IndexingMap, dims
+from indexing.maps.indexing_map import DEVICE, Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
@@ -47,9 +47,6 @@ MODES: Final[Mapping[str, GroupMode]] = {
     "flattened_id": "flattened id",
 }
 """The modes by their names in HLO text."""
-
-NAME: Final = "device"
-"""Name of the device dimension."""
 
 
 class GroupsError(ValueError):
@@ -127,7 +124,7 @@ class Devices:
     @property
     def variable(self) -> Variable:
         """The dimension ``device``, with bounds ``[0, count - 1]``."""
-        return Variable(NAME, 0, self.count - 1)
+        return Variable(DEVICE, 0, self.count - 1)
 
     def __str__(self) -> str:
         replicas = counted_noun(self.num_replicas, "replica")
@@ -266,11 +263,6 @@ class Devices:
 
     def _devices(self, replicas: Iterable[int], partitions: Sequence[int]) -> DeviceGroup:
         return tuple([r * self.num_partitions + p for r in replicas for p in partitions])
-
-
-def has_device(indexing_map: IndexingMap) -> bool:
-    """Return True if the first dimension of the map is ``device``."""
-    return bool(indexing_map.dims) and indexing_map.dims[0].name == NAME
 
 
 def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> GroupMode:

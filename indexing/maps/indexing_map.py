@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import indexing.methods as methods
 from hlo.arguments import brief_text, check_call, checked_on_failure, wrong_argument
@@ -44,6 +44,9 @@ from simplifier.interval import Interval, intersect
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
+
+DEVICE: Final = "device"
+"""The name of the dimension that numbers devices, before those of an array."""
 
 _INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
@@ -343,3 +346,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
             values = {v: as_expr(value) for v, value in values.items()}
         swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
         return substitute_all(self.results, self.constraints, swap)
+
+
+def has_device(indexing_map: IndexingMap) -> bool:
+    """Return True if the first dimension numbers devices, as in maps between devices."""
+    return bool(indexing_map.dims) and indexing_map.dims[0].name == DEVICE

@@ -13,7 +13,7 @@ from hlo.text.names import nearest
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.given_values import by_value_name
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap, has_device
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.selection import Index, integer
@@ -70,9 +70,10 @@ def _bounds(
     if unknown is not None:
         return unknown
     array = ArrayRef(answer.operands[k], leaves(answer.operands[k].shape)[k][0])
+    devices = _device_rank(answer)
     regions = list(map(region_of, answer.maps[k]))
     exact = [region for region in regions if region.grade == "exact"]
-    return RegionBounds(_union(exact, array), _union(regions, array))
+    return RegionBounds(_union(exact, array, devices), _union(regions, array, devices))
 
 
 def _regions_of_maps(
@@ -97,19 +98,25 @@ def _region(answer: Answer, k: int, region_of: Callable[[IndexingMap], Region]) 
     if unknown is not None:
         return unknown
     regions: dict[Path, list[Region]] = {}
+    devices = _device_rank(answer)
     for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
         regions.setdefault(path, []).append(region_of(m))
     if answer.direction == "input-to-output":
         path, _ = leaves(answer.operands[k].shape)[k]
-        return _union(regions.get((), ()), ArrayRef(answer.operands[k], path))
+        return _union(regions.get((), ()), ArrayRef(answer.operands[k], path), devices)
     arrays = [ArrayRef(answer.operands[k], path) for path, _ in leaves(answer.operands[k].shape)]
-    united = [_union(regions.get(array.path, ()), array) for array in arrays]
+    united = [_union(regions.get(array.path, ()), array, devices) for array in arrays]
     return united[0] if arrays and arrays[0].path == () else tuple(united)
 
 
-def _union(regions: Iterable[Region], array: ArrayRef) -> Region:
-    rank = getattr(array.shape, "rank", 0)
+def _union(regions: Iterable[Region], array: ArrayRef, devices: int) -> Region:
+    rank = devices + getattr(array.shape, "rank", 0)
     return reduce(or_, regions, Region.of_boxes((), rank))
+
+
+def _device_rank(answer: Answer) -> int:
+    """Return the number of dimensions of an index before those of an array: 1 with devices."""
+    return int(any(has_device(m) for own in answer.maps for m in own))
 
 
 def _check_start(answer: Answer) -> None:
@@ -132,10 +139,11 @@ def _check_point(answer: Answer, point: Sequence[Index]) -> None:
     elif outputs := leaves(shape):
         shape = outputs[answer.domain_id][1]
     dims: tuple[int, ...] = getattr(shape, "dims", ())
+    devices = _device_rank(answer)
     holes = [k for k, at in enumerate(point) if isinstance(at, EllipsisType)]
     for k, at in enumerate(point):
-        place = k if not holes or k < holes[0] else k + len(dims) - len(point)
-        if isinstance(at, slice | EllipsisType) or place >= len(dims):
+        place = k - devices if not holes or k < holes[0] else k + len(dims) - len(point)
+        if isinstance(at, slice | EllipsisType) or not 0 <= place < len(dims):
             continue
         if not 0 <= integer(at, f"d{place}") < dims[place]:
             raise IndexError(f"d{place} = {at} is outside [0, {dims[place] - 1}]")
