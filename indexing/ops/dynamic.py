@@ -34,7 +34,7 @@ from simplifier.linear import Affine
 Dims = tuple[int, ...]
 
 START_IS_CLAMPED: Final = "a start index is clamped to 0 in a dimension that the window fills"
-_REPLACED: Final = "elements that the update replaces are included; `exact` leaves them out"
+_REPLACED: Final = "replaced elements are included; `exact` leaves them out, as do given starts"
 
 
 def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:

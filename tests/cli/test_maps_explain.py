@@ -108,7 +108,7 @@ ENTRY main {
 }
 """
 ANY_CODE = "no rule is registered for the target 'unknown'"
-REPLACED = "elements that the update replaces are included; `exact` leaves them out"
+REPLACED = "replaced elements are included; `exact` leaves them out, as do given starts"
 
 
 @pytest.fixture
