@@ -9,8 +9,9 @@ loop whose number of iterations is no formula has one if its bound and start are
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from hlo.formats.parser import parse
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
-from indexing.dataflow.answering import to_parameters
+from indexing.dataflow.answering import to_operands, to_parameters
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.masks import decides_reads
 from indexing.dataflow.needed import dependencies_of
@@ -28,7 +29,7 @@ from indexing.dataflow.refinement import has_exact_pieces
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap, has_device
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.ops.control import While
@@ -46,8 +47,8 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     """Return the answer for given values of parameters that decide loops or updates.
 
     A loop is decided if its masks or its number of iterations are, and an update if the maps
-    include elements that a `dynamic-update-slice` replaces.  Other answers, and those to operands,
-    are returned as they are.  The maps to the given parameters stay.
+    include elements that a `dynamic-update-slice` replaces.  Other answers, and those
+    about several devices, are returned as they are.  The maps to the given parameters stay.
 
     Args:
         options: the options of the answer.
@@ -79,44 +80,50 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     >>> print(region)
     [2]
     """
+    if not (values and _is_on_one_device(answer) and _may_be_decided(answer)):
+        return answer
     instruction = answer.instruction
-    if not values or not _is_to_parameters(answer):
-        return answer
-    if not (_may_be_decided(answer) or _has_masked_loop(instruction)):
-        return answer
-    computation = instruction.computation
-    key = tuple([(name, value.tobytes()) for name, value in sorted(values.items())])
-    copies: Memo[Hashable, Module | None]
-    copies = computation.memoised((with_constants,), lambda: Memo(MAX_COPIES))
-    copy = copies[key] if key in copies else copies.keep(key, _copy(computation, values))
+    copy = _kept_copy(instruction.computation, values)
     if copy is None:
         return answer
-    inside = copy.computations[computation.name][instruction.name]
-    known = to_parameters(Walk(LocalEdges(options)), inside, answer.domain_id)
-    return _join_answers(answer, known, values)
+    inside = copy.computations[instruction.computation.name][instruction.name]
+    walk = Walk(LocalEdges(options))
+    if _is_to_operands(answer):
+        known = _columns(to_operands(walk, inside, answer.domain_id))
+        return _join_answers(answer, known, values)
+    in_copy = to_parameters(walk, inside, answer.domain_id)
+    of = dict(zip([p.name for p in in_copy.operands], _columns(in_copy), strict=True))
+    return _join_answers(answer, [of.get(p.name, _NOTHING) for p in answer.operands], values)
 
 
-def _is_to_parameters(answer: Answer) -> bool:
-    """Return True for maps to different parameters; an operand that occurs twice has two parts."""
-    operands = answer.operands
-    is_backward = answer.direction == "output-to-input"
-    is_to_each_once = len(set(operands)) == len(operands)
-    return is_backward and is_to_each_once and all(e.opcode == "parameter" for e in operands)
+def _is_on_one_device(answer: Answer) -> bool:
+    """Return True for maps on one device, to operands or to parameters."""
+    maps = list(chain(*answer.maps))
+    if answer.direction != "output-to-input" or not maps or any(map(has_device, maps)):
+        return False
+    return _is_to_operands(answer) or all(e.opcode == "parameter" for e in answer.operands)
+
+
+def _is_to_operands(answer: Answer) -> bool:
+    return answer.operands == answer.instruction.operands
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if a map is `may` because of an update or a loop that runtime values decide."""
-    reasons = [reason for column in answer.reasons for each in column for reason in each]
+    """Return True if values may decide the masks or the end of a loop, or a window of an update.
+
+    The end of a loop, or an update, is the reason of a map that is `may`.
+    """
+    reasons = chain(*chain(*answer.reasons))
     sources = {reason.instruction for reason in reasons if reason.instruction is not None}
-    return any(isinstance(each.op, While) or has_exact_pieces(each) for each in sources)
-
-
-def _has_masked_loop(instruction: Instruction) -> bool:
-    """Return True if masks may decide what an iteration of a loop reads."""
-    return any(map(_is_or_calls_masked_loop, dependencies_of([instruction])))
+    if any(isinstance(each.op, While) or has_exact_pieces(each) for each in sources):
+        return True
+    instructions = [answer.instruction]
+    needed = instructions if _is_to_operands(answer) else dependencies_of(instructions)
+    return any(map(_is_or_calls_masked_loop, needed))
 
 
 def _is_or_calls_masked_loop(instruction: Instruction) -> bool:
+    """Return True if masks may decide what an iteration of a loop reads."""
     called = instruction.called_computations
     own = decides_reads if isinstance(instruction.op, While) else _calls_masked_loop
     return any(map(own, called))
@@ -128,6 +135,14 @@ def _calls_masked_loop(computation: Computation) -> bool:
         _calls_masked_loop,
         lambda c: any(map(_is_or_calls_masked_loop, dependencies_of([c.root]))),
     )
+
+
+def _kept_copy(computation: Computation, values: Values) -> Module | None:
+    """Return the module of `_copy`, which the computation keeps."""
+    key = tuple([(name, value.tobytes()) for name, value in sorted(values.items())])
+    copies: Memo[Hashable, Module | None]
+    copies = computation.memoised((with_constants,), lambda: Memo(MAX_COPIES))
+    return copies[key] if key in copies else copies.keep(key, _copy(computation, values))
 
 
 def _copy(computation: Computation, values: Values) -> Module | None:
@@ -151,16 +166,13 @@ def _copy(computation: Computation, values: Values) -> Module | None:
     return parse(str(module).replace(own, "\n".join(lines)), module.filename)
 
 
-def _join_answers(answer: Answer, known: Answer, values: Values) -> Answer:
-    """Return an answer with the maps of another module, but for those of given parameters."""
+def _join_answers(answer: Answer, known: Sequence[_Column], values: Values) -> Answer:
+    """Return an answer with maps of another module, but for those to given parameters."""
     back = _Original(answer.instruction.computation.module)
-    places = {parameter.name: k for k, parameter in enumerate(known.operands)}
-    columns: list[_Column] = []
-    for parameter, own in zip(answer.operands, _columns(answer), strict=True):
-        if parameter.name not in values:
-            at = places.get(parameter.name)
-            own = _NOTHING if at is None else back.column(_columns(known)[at])
-        columns.append(own)
+    columns = [
+        own if operand.name in values else back.column(other)
+        for operand, own, other in zip(answer.operands, _columns(answer), known, strict=True)
+    ]
     return replace(
         answer,
         maps=tuple([c.maps for c in columns]),

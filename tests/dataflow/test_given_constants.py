@@ -55,7 +55,7 @@ def test_an_answer_without_given_values_that_decide_it_stays() -> None:
     assert with_constants(other, {"pos": np.array(3)}, Options()) is other
 
 
-def test_a_parameter_that_is_two_operands_of_a_call_has_two_answers() -> None:
+def test_an_array_that_is_two_operands_of_a_call_has_two_answers() -> None:
     text = (FOLDER / "scan_with_resets.lowered.hlo").read_text()
     inner = text.replace("ENTRY %main.8 {", "%called {")
     module = hlo.parse(f"""{inner}
@@ -66,9 +66,8 @@ def test_a_parameter_that_is_two_operands_of_a_call_has_two_answers() -> None:
       ROOT r = f32[6] call(x, x, p), to_apply=both }}""")
     answer = indexing.output_to_input(module.entry.root)
     resets = {"p": np.array([False, False, True, False, False, False])}
-    assert with_constants(answer, resets, Options()) is answer
     x, y, _ = answer.at(3, p=resets["p"])
-    assert (str(x), str(y)) == ("[0:4]", "[3]")
+    assert (str(x), str(y)) == ("[2:4]", "[3]")
     x, _ = indexing.to_parameters(module.entry.root).at(3, p=resets["p"])
     assert str(x) == "[2:4]"
 
@@ -158,3 +157,33 @@ def test_a_given_bound_of_a_loop_makes_its_number_of_iterations_exact(n: int) ->
         assert isinstance(x, indexing.Region)
         assert x.grade == "exact"
         assert [e[0] for e in x.elements()] == ([d + shift] if d + shift < 8 else [])
+
+
+BLOCK = """
+  HloModule m, replica_count=2
+  ENTRY e {
+    p = f32[5,6] parameter(0)  u = f32[2,3] parameter(1)  i = s32[] parameter(2)
+    q = f32[5,6] negate(p)  j = s32[] multiply(i, i)
+    ROOT r = f32[5,6] dynamic-update-slice(q, u, j, i)
+  }"""
+
+
+@pytest.mark.parametrize("i", range(-1, 5))
+def test_given_parameters_decide_the_operands_of_an_update(i: int) -> None:
+    root = hlo.parse(BLOCK).entry.root
+    numbers = np.arange(30).reshape(5, 6)
+    numbers[min(i * i, 3) :, max(0, min(i, 3)) :][:2, :3] = -1
+    operands, parameters = indexing.output_to_input(root), indexing.to_parameters(root)
+    for index in np.ndindex(5, 6):
+        base = operands.at(*index, i=i)[0]
+        assert isinstance(base, indexing.Region)
+        assert base.grade == "exact"
+        assert bool(base) == (numbers[index] >= 0)
+        assert base == parameters.at(*index, i=i)[0]
+
+
+def test_given_values_keep_the_devices_of_an_answer() -> None:
+    root = hlo.parse(BLOCK).entry.root
+    for answer in (indexing.device_maps(root), indexing.device_maps_to_parameters(root)):
+        base, update, *_ = answer.at(1, 3, 4, i=2)
+        assert (str(base), str(update)) == ("[1, 3, 4]", "[1, 0, 2]")

@@ -16,7 +16,7 @@ UPDATE = """f { x = f32[5,7] parameter(0)  u = f32[2,3] parameter(1)
 STARTS = [(-2, 0), (0, 4), (1, 2), (3, 30), (9, -1), (2, 0)]
 
 
-def left(p: int, q: int) -> list[tuple[int, ...]]:
+def elements_left(p: int, q: int) -> list[tuple[int, ...]]:
     """The elements of a NumPy array that an assignment to the clamped window leaves."""
     kept = np.ones((5, 7), bool)
     top, first = np.clip([p, q], 0, [3, 4])
@@ -38,7 +38,7 @@ def test_a_fusion_with_constant_starts_is_exact(p: int, q: int) -> None:
     assert arguments_decide(root, 0)
     answer = indexing.to_parameters(root)
     assert {m.grade for m in answer.maps[0]} == {"exact"}
-    assert read(answer) == left(p, q)
+    assert read(answer) == elements_left(p, q)
 
 
 @pytest.mark.parametrize(("p", "q"), STARTS)
@@ -51,7 +51,7 @@ def test_a_fusion_with_given_starts_is_exact(p: int, q: int) -> None:
     assert [m.grade for m in answer.maps[0]] == ["may"]
     region = answer.at(slice(0, 5), slice(0, 7), p=p - 1, q=q)[0]
     assert isinstance(region, indexing.Region)
-    assert [tuple(map(int, i)) for i in region.elements()] == left(p, q)
+    assert [tuple(map(int, i)) for i in region.elements()] == elements_left(p, q)
 
 
 def test_a_start_that_is_not_constant_leaves_the_map_over_approximated() -> None:
@@ -69,9 +69,9 @@ def test_two_calls_with_other_starts_are_not_mixed_up() -> None:
         ROOT r = (f32[5,7], f32[5,7]) tuple(a, b) }}""")
     for name, start in ("a", (2, 4)), ("b", (0, 0)):
         answer = indexing.to_parameters(module.entry[name])
-        assert set(left(*start)) <= set(read(answer))
+        assert set(elements_left(*start)) <= set(read(answer))
         exact = indexing.to_parameters(module.entry[name], exact=True)
-        assert read(exact) == left(*start)
+        assert read(exact) == elements_left(*start)
 
 
 def test_a_chain_of_updates_in_fusions_reads_what_none_replaces() -> None:
@@ -85,4 +85,6 @@ def test_a_chain_of_updates_in_fusions_reads_what_none_replaces() -> None:
         ROOT r = f32[5,7] fusion(b, u, z, c1), kind=kLoop, calls=h }}""").entry.root
     answer = indexing.to_parameters(root)
     assert {m.grade for m in answer.maps[0]} == {"exact"}
-    assert read(answer) == sorted(set(left(1, 1)) & set(left(3, 3)) & set(left(0, 1)))
+    assert read(answer) == sorted(
+        set(elements_left(1, 1)) & set(elements_left(3, 3)) & set(elements_left(0, 1))
+    )
