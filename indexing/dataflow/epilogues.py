@@ -94,18 +94,19 @@ def epilogue(
     walk, within = walk_of(**options), _between(hero, root)
     walk.prepare(within, backward=False)
     map_sets: list[MapSet] = []
-    for path, _ in leaves(root.shape):
+    outputs = leaves(root.shape)
+    for path, _ in outputs:
         reached = walk.forward(ArrayRef(root, path), within)
         map_sets.append(reached.get(start, MapSet()))
     distinct = [map_set.distinct for map_set in map_sets]
     maps = [tuple([m for m, _ in each]) for each in distinct]
     return Answer(
         hero,
-        "input-to-output",
+        "output-to-root",
         output_id,
         (root,) * len(map_sets),
         tuple(maps),
-        tuple([(start.path,) * len(each) for each in maps]),
+        tuple([(path,) * len(each) for (path, _), each in zip(outputs, maps, strict=True)]),
         tuple([map_set.unknown for map_set in map_sets]),
         tuple([tuple(map(each.reasons_of, ms)) for each, ms in zip(map_sets, maps, strict=True)]),
         tuple([tuple([is_control for _, is_control in each]) for each in distinct]),

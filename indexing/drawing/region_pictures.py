@@ -166,7 +166,7 @@ class AnswerPicture:
     def _maps(self, k: int, path: Path) -> list[IndexingMap]:
         """The maps of one array of an operand, or of an output."""
         pairs = zip(self.answer.maps[k], self.answer.paths[k], strict=True)
-        is_forward = self.answer.direction == "input-to-output"
+        is_forward = self.answer.direction != "output-to-input"
         return [m for m, own in pairs if own == path or is_forward]
 
     def _tile_panels(self, name: str, shape: Shape) -> tuple[CellGrid, ...]:
@@ -285,7 +285,7 @@ def _leaf_regions(
 ) -> Iterator[tuple[Path, AnyShape, Region]]:
     """Yield path, shape and region of each array of an operand, or of one output."""
     listed = leaves(answer.operands[k].shape)
-    if answer.direction == "input-to-output":
+    if answer.direction != "output-to-input":
         listed = listed[k : k + 1]
     regions = (own,) if isinstance(own, Region) else own
     for (path, shape), region in zip(listed, regions, strict=True):

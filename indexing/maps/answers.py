@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hlo.modules.module import Instruction
 
-Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
+Direction: TypeAlias = Literal["output-to-input", "input-to-output", "output-to-root"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,14 +32,15 @@ class Answer(Displayed):
         instruction: the instruction whose accesses the maps describe.
         direction: "output-to-input": maps from elements of the output to elements of
             ``operands[i]``; "input-to-output": from elements of the operand to elements of output
-            i.
-        domain_id: index of the array that the maps start from: a leaf of the result of
-            `instruction` ("output-to-input", and epilogues), or one of its operands
-            ("input-to-output").
-        operands: the targets of the maps: operands or parameters, or the instruction itself once
-            for each of its outputs.
+            i; "output-to-root", of epilogues: from elements of the output to those of output i of
+            the root that depend on them.
+        domain_id: index of the array that the maps start from: one of the operands of `instruction`
+            ("input-to-output"), or a leaf of its result.
+        operands: the targets of the maps: operands or parameters, or the instruction itself or the
+            root, once for each of its outputs.
         maps: for each of `operands`, its maps; ``()`` if nothing is read.
-        paths: for each map, the leaf of the tuple-shaped operand that it reads or starts from.
+        paths: for each map, the leaf of the tuple that it reads ("output-to-input"), starts from
+            ("input-to-output") or leads to ("output-to-root").
         unknown: for each of `operands`, `None`, or an `Unknown` with the reason why its maps are
             incomplete.
         reasons: for each map, why its grade is "may"; ``()`` for an exact map.

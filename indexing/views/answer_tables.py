@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlo.shapes.shape import AnyShape, leaves
+from hlo.shapes.shape import AnyShape, TupleShape, leaves
 from indexing.views.map_answers import operand_rows
 from indexing.views.map_tables import MapRow, MapTable, map_line, shape_text, text_lines
 
@@ -19,13 +19,13 @@ def tables_of(answer: Answer) -> Iterator[MapTable]:
     instruction = answer.instruction
     shapes: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
     shapes = shapes or [instruction.shape]
-    if answer.direction == "output-to-input":
+    if answer.direction != "input-to-output":
         numbers = _numbers(answer)
         rows = [
             row
             for k, operand in enumerate(answer.operands)
             for row in operand_rows(numbers[k], operand, answer, k)
-            or [MapRow(numbers[k], operand.name, operand.shape)]
+            or [_unread_row(answer, k, numbers[k])]
         ]
         outputs: Sequence[tuple[int, list[MapRow]]] = [(answer.domain_id, rows)]
     else:
@@ -51,6 +51,15 @@ def tables_of(answer: Answer) -> Iterator[MapTable]:
             shape=shapes[min(output, len(shapes) - 1)],
             rows=tuple(listed),
         )
+
+
+def _unread_row(answer: Answer, k: int, number: int) -> MapRow:
+    """Return the row of an operand, or of an output of a root, without maps."""
+    operand = answer.operands[k]
+    path, shape = None, operand.shape
+    if answer.direction == "output-to-root" and isinstance(shape, TupleShape):
+        path, shape = leaves(shape)[k]
+    return MapRow(number, operand.name, shape, path)
 
 
 def _numbers(answer: Answer) -> list[int]:

@@ -151,7 +151,7 @@ def _answer_table(table: MapTable) -> str:
         grade = "exact" if grade == "nothing" else grade
         rows.append((grade, str(row.operand), operand, shape_text(row.shape), text))
     notes = list(dict.fromkeys([reason_text(why) for row in table.rows for why in row.reasons]))
-    columns = ("grade", "", "operand", "shape", "map")
+    columns = ("grade", "", table.role, "shape", "map")
     return Table(title + output, columns, rows, notes, wrapped=[4]).html()
 
 

@@ -102,7 +102,9 @@ class MapTable:
 
     @property
     def role(self) -> str:
-        """The role of the arrays of the rows: "parameter" or "operand"."""
+        """The role of the arrays of the rows: "parameter", "root" or "operand"."""
+        if self.direction == "output-to-root":
+            return "root"
         return "parameter" if self.to_parameters else "operand"
 
 

@@ -292,3 +292,39 @@ def test_instructions_must_belong_to_one_computation() -> None:
         indexing.grouped_through(entry.root, [entry.root, module.computations["produce"]["n"]])
     with pytest.raises(IndexError, match="no output 3"):
         indexing.grouped_through(entry.root, [entry.root], 3)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_points_and_texts_of_an_epilogue_are_those_of_the_hero_and_the_root() -> None:
+    """The hero has other sizes than its operand, and is an output of a tuple."""
+    entry = hlo.parse("""
+    pair { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)
+      d = f32[] parameter(3)  e = f32[] add(a, c)  f = f32[] add(b, d)
+      ROOT r = (f32[], f32[]) tuple(e, f) }
+    ENTRY e {
+      p = f32[4,30] parameter(0)  q = f32[4,30] parameter(1)  z = f32[] parameter(2)
+      hero = (f32[30], f32[30]) reduce(p, q, z, z), dimensions={0}, to_apply=pair
+      g = f32[30] get-tuple-element(hero), index=1
+      h = f32[15,2] reshape(g)
+      ROOT t = (f32[15,2], f32[30], f32[4,30]) tuple(h, g, p)
+    }""").entry
+    answer = indexing.epilogue(entry["hero"], output_id=1)
+    assert [str(region) for region in answer.at(20)] == ["[10, 0]", "[20]", "∅"]
+    with pytest.raises(IndexError, match=r"d0 = 30 is outside \[0, 29\]"):
+        answer.at(30)
+    assert str(answer).splitlines() == [
+        "<string>: e: hero = f32[30] reduce, output-to-root, output 1",
+        "  root 0 t {0} f32[15,2]: (d0) -> (d0 floordiv 2, d0 mod 2), domain: d0 in [0, 29]",
+        "  root 1 t {1} f32[30]: (d0) -> (d0), domain: d0 in [0, 29]",
+        "  root 2 t {2} f32[4,30]: nothing is read",
+    ]
+    assert "what hero{1}[20] is needed by" in str(answer.plot(20)._repr_svg_())
+
+
+def test_an_epilogue_starts_at_a_parameter() -> None:
+    answer = indexing.epilogue(hlo.parse(FUSED).computations["fused"]["p"])
+    flat, reshaped, other = answer.at(2, 5, 4)
+    assert (str(flat), str(reshaped), str(other)) == ("[42]", "[2, 10]", "∅")
+    assert str(answer).startswith("<string>: fused: p = f32[8,6,5] parameter, output-to-root\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, reduce
+from itertools import chain
 from operator import or_
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -101,9 +102,9 @@ def _region(answer: Answer, k: int, region_of: Callable[[IndexingMap], Region]) 
     devices = _device_rank(answer)
     for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
         regions.setdefault(path, []).append(region_of(m))
-    if answer.direction == "input-to-output":
+    if answer.direction != "output-to-input":
         path, _ = leaves(answer.operands[k].shape)[k]
-        return _union(regions.get((), ()), ArrayRef(answer.operands[k], path), devices)
+        return _union(chain(*regions.values()), ArrayRef(answer.operands[k], path), devices)
     arrays = [ArrayRef(answer.operands[k], path) for path, _ in leaves(answer.operands[k].shape)]
     united = [_union(regions.get(array.path, ()), array, devices) for array in arrays]
     return united[0] if arrays and arrays[0].path == () else tuple(united)
@@ -121,7 +122,7 @@ def _device_rank(answer: Answer) -> int:
 
 def _check_start(answer: Answer) -> None:
     """Refuse points of a tuple-shaped operand: it has several arrays of start."""
-    if answer.direction == "output-to-input":
+    if answer.direction != "input-to-output":
         return
     operand = answer.instruction.operands[answer.domain_id]
     if [path for path, _ in leaves(operand.shape)] != [()]:

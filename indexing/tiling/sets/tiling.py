@@ -387,7 +387,7 @@ def tile(
 
 
 def tiling_of(answer: Answer, sizes: Sequence[int], to: Target) -> Tiling | Unknown:
-    """Return the tiling by the maps of an answer; see `tile`."""
+    """Return the tiling by the maps of an answer about operands or parameters; see `tile`."""
     shape, instruction, direction = start_of(answer), answer.instruction, answer.direction
     if isinstance(shape, Unknown):
         return shape
@@ -396,4 +396,5 @@ def tiling_of(answer: Answer, sizes: Sequence[int], to: Target) -> Tiling | Unkn
     if reasons and len(reasons) == len(answer.unknown):
         return reasons[0]
     operands = tiled_operands(answer, grid)
+    assert direction != "output-to-root"
     return Tiling(instruction, grid.sizes, to, direction, answer, operands, grid)
