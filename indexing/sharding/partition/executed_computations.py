@@ -51,5 +51,5 @@ def require_local_form(instruction: Instruction) -> None:
             reason = reason or f"{leaf} has a dynamic size"
     if reason:
         message = f"`{instruction.name}` cannot be divided over devices: {reason}"
-        help = "remove it, or execute the program unpartitioned"  # noqa: A001 - as in `HloError`
+        help = "pass its value as a parameter, or execute the program unpartitioned"  # noqa: A001 - as in `HloError`
         raise HloError(message, instruction.span, "partition", reason, help=help)
