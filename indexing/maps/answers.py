@@ -137,6 +137,12 @@ class Answer(Displayed):
 
         Raises:
             ImportError: pandas is not installed.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] reverse(p), dimensions={0} }"
+        >>> frame = indexing.output_to_input(hlo.parse(text).entry.root).to_dataframe()
+        >>> frame[["name", "shape", "map", "grade"]].values.tolist()
+        [['p', 'f32[4]', '(d0) -> (-d0 + 3), domain: d0 in [0, 3]', 'exact']]
         """
         return methods.data_frame(self)
 

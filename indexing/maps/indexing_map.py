@@ -202,7 +202,15 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations, MapField
 
     @property
     def is_known_empty(self) -> bool:
-        """True if interval bounds show that the domain is empty; `is_empty` decides exactly."""
+        """True if interval bounds show that the domain is empty; `is_empty` decides exactly.
+
+        >>> from indexing import parse_map
+        >>> far = parse_map("(d0) -> (d0), domain: d0 in [0, 9], d0 * 2 in [30, 40]")
+        >>> domain = "d0 in [0, 9], d0 mod 2 in [0, 0], d0 mod 4 in [1, 1]"  # even and odd
+        >>> odd = parse_map(f"(d0) -> (d0), domain: {domain}")
+        >>> far.is_known_empty, odd.is_known_empty, odd.is_empty()
+        (True, False, True)
+        """
         empty = [v.lower > v.upper for v in self.variables]
         return True in empty or True in [c.is_false for c in self.constraints]
 

@@ -61,14 +61,26 @@ class MapFields:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Dimensions, range variables and runtime variables, in this order."""
+        """Dimensions, range variables and runtime variables, in this order.
+
+        >>> from indexing import parse_map
+        >>> window = parse_map("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 7], s0 in [0, 2]")
+        >>> [(v.name, v.lower, v.upper) for v in window.variables]
+        [('d0', 0, 7), ('s0', 0, 2)]
+        """
         if not self.runtime:
             return (*self.dims, *self.ranges)
         return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
 
     @property
     def is_identity(self) -> bool:
-        """True if the results are the dimensions, and these are the only variables."""
+        """True if the results are the dimensions, and these are the only variables.
+
+        >>> from indexing import IndexingMap
+        >>> transposed = IndexingMap.over((2, 3), lambda d: [d[1], d[0]])
+        >>> transposed.is_identity, IndexingMap.identity((2, 3)).is_identity
+        (False, True)
+        """
         if self.ranges or self.runtime or self.constraints or self.grade != "exact":
             return False
         return are_variables(self.results, self.dims)

@@ -85,14 +85,24 @@ class Multiplicity(Displayed):
 
     @checked
     def at(self, element: Sequence[int]) -> int | Unknown:
-        """Return the read count of `element`; `Unknown` if it depends on a missing value."""
+        """Return the read count of `element`; `Unknown` if it depends on a missing value.
+
+        >>> pairs = multiplicity(IndexingMap.over((4,), lambda d, s: [d[0] + s[0]], ranges=(2,)))
+        >>> pairs.at((0,)), pairs.at((1,)), pairs.at((9,))  # no point reads element 9
+        (1, 2, 0)
+        """
         for counted in self._counted:
             if counted.translated_by:
                 return unknown_count(counted.translated_by, tuple(element))
         return _sum([counted.at(element) for counted in self._counted])
 
     def histogram(self) -> dict[int, int] | Unknown:
-        """Return the number of elements for each read count above 0."""
+        """Return the number of elements for each read count above 0.
+
+        >>> pairs = multiplicity(IndexingMap.over((4,), lambda d, s: [d[0] + s[0]], ranges=(2,)))
+        >>> pairs.histogram()  # elements 0 and 4 are read once, 1 to 3 twice
+        {1: 2, 2: 3}
+        """
         tally = self._tally
         if isinstance(tally, Unknown):
             return tally
@@ -133,6 +143,10 @@ class Multiplicity(Displayed):
             overflow; `Unknown` if the array exceeds the enumeration budget, or if `at` is unknown.
         Raises:
             ValueError: the number of sizes is not the number of results.
+
+        >>> half = IndexingMap.over((7,), lambda d: [d[0] // 2])
+        >>> multiplicity(half).counts((5,))  # of 5 elements, the last one is not read
+        array([2, 2, 2, 1, 0])
         """
         box = dims(extents)
         check_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))

@@ -37,6 +37,8 @@ class RuntimeVariable:
     >>> rt = window.runtime[0]
     >>> print(window, rt.source_name, rt.index, rt.clamp)
     (d0){rt0} -> (d0 + rt0), domain: d0 in [0, 4], rt0 in [0, 4] i () (0, 4)
+    >>> rt.name, rt.source.opcode, rt.is_fixed, rt.is_size, rt.is_constant
+    ('rt0', 'parameter', False, False, False)
     """
 
     variable: Variable
@@ -129,6 +131,16 @@ class RuntimeVariable:
         """The name of the source array with its calls and its leaf, such as ``call.1/sort{1}``.
 
         Different arrays of a program have different names.
+
+        >>> import hlo, indexing
+        >>> module = hlo.parse('''
+        ... f { a = f32[9] parameter(0)  i = s32[] parameter(1)  n = s32[] negate(i)
+        ...   ROOT s = f32[5] dynamic-slice(a, n), dynamic_slice_sizes={5} }
+        ... ENTRY e { p = f32[9] parameter(0)  q = s32[] parameter(1)
+        ...   ROOT c = f32[5] call(p, q), to_apply=f }''')
+        >>> (rt,) = indexing.to_parameters(module.entry.root).maps[0][0].runtime
+        >>> rt.value_name, rt.call_names, rt.source_name
+        ('c/n', ('c',), 'n')
         """
         path = () if self.array is None else self.array.path
         return "/".join([*self.call_names, leaf_name(str(self.source_name), path)])
@@ -140,7 +152,16 @@ class RuntimeVariable:
 
     @property
     def element(self) -> tuple[Expr, ...]:
-        """The index of the element in the value that the source has in one iteration."""
+        """The index of the element in the value that the source has in one iteration.
+
+        >>> import hlo, indexing
+        >>> text = '''ENTRY e { p = f32[9,4] parameter(0)  i = s32[3] parameter(1)
+        ...   ROOT g = f32[3,4] gather(p, i), offset_dims={1}, collapsed_slice_dims={0},
+        ...     start_index_map={0}, index_vector_dim=1, slice_sizes={1,4} }'''
+        >>> (rt,) = indexing.output_to_input(hlo.parse(text).entry.root).maps[0][0].runtime
+        >>> rt.element, rt.iterations, rt.expr  # row d0 is read at index `i[d0]`
+        ((Expr('d0'),), (), Expr('rt0'))
+        """
         return self.index if self.array is None else self.index[self.array.loops :]
 
     @property
@@ -148,6 +169,12 @@ class RuntimeVariable:
         """True for a symbolic size: no source, and a name other than ``rt0``, ``rt1``, …
 
         A name has the same value in every map; see `indexing.maps.symbolic`.
+
+        >>> from simplifier import variable
+        >>> from indexing import IndexingMap
+        >>> (size,) = IndexingMap.over((variable("n", 1, 8),), lambda d: [d[0]]).runtime
+        >>> size.is_size, size.name, size.source_name
+        (True, 'n', None)
         """
         return self.array is None and not self.name.removeprefix("rt").isdecimal()
 
@@ -156,6 +183,12 @@ class RuntimeVariable:
         """True if the clamp leaves a single value, for every value of the source.
 
         A single value in the domain alone does not count: it is a fact about the source or a size.
+
+        >>> start = Variable("rt0", 0, 0)
+        >>> RuntimeVariable(start, None, (), (0, 0)).is_fixed  # a slice of all starts at 0
+        True
+        >>> RuntimeVariable(start, None, (), (0, 4)).is_fixed
+        False
         """
         return self.clamp is not None and self.clamp[0] == self.clamp[1]
 

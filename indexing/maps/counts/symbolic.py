@@ -61,6 +61,12 @@ class SymbolicCounts(Displayed):
         Raises:
             TypeError: a parameter has no value, or a name is no parameter.
             ValueError: a value is outside the bounds of its parameter.
+
+        >>> from simplifier import variable
+        >>> n = variable("n", 1, 8)
+        >>> counts = symbolic_counts(IndexingMap.over((n, 3), lambda d: [d[0]]))
+        >>> counts.at(n=4)  # 12 points, 4 results, each of 3 points
+        (12, 4, 3)
         """
         names = [v.name for v in self.parameters]
         if sorted(names) != sorted(sizes):

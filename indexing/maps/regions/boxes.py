@@ -171,7 +171,12 @@ class Box:
 
     @property
     def progressions(self) -> tuple[Progression, ...]:
-        """The indices of each dimension."""
+        """The indices of each dimension.
+
+        >>> columns = Box((1, 0), (1, 3), (1, 2)).progressions[1]
+        >>> print(columns, columns.last, 3 in columns)
+        0:5:2 4 False
+        """
         return tuple(map(Progression, self.offsets, self.sizes, self.strides))
 
     @property
