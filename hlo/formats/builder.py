@@ -210,7 +210,15 @@ class Builder:
 
     @checked
     def call(self, computation: Builder, *operands: BuilderValue, name: str = "") -> BuilderValue:
-        """Add a call of another computation."""
+        """Add a call of another computation.
+
+        >>> build = Builder()
+        >>> double = build.computation("double")
+        >>> x = double.parameter("f32[2]")
+        >>> _ = double.op("add", x, x)
+        >>> build.call(double, build.parameter("f32[2]"))
+        <call: f32[2]>
+        """
         return self.op("call", *operands, to_apply=computation, name=name)
 
     @checked

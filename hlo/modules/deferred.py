@@ -104,18 +104,34 @@ class Deferrable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the instructions, in text order, without making them."""
+        """The names of the instructions, in text order, without making them.
+
+        >>> import hlo
+        >>> hlo.parse("ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }").entry.names
+        ('p', 'n')
+        """
         body = self.body
         return tuple([i.name for i in self._instructions]) if body is None else body.names
 
     @property
     def opcodes(self) -> tuple[str, ...]:
-        """The opcodes of the instructions, in text order, without making them."""
+        """The opcodes of the instructions, in text order, without making them.
+
+        >>> import hlo
+        >>> hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry.opcodes
+        ('parameter', 'negate')
+        """
         body = self.body
         return tuple([i.opcode for i in self._instructions]) if body is None else body.opcodes
 
     def has_name(self, name: str) -> bool:
-        """Return True if an instruction has the name, without making it."""
+        """Return True if an instruction has the name, without making it.
+
+        >>> import hlo
+        >>> entry = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
+        >>> entry.has_name("n"), entry.has_name("negate")
+        (True, False)
+        """
         body = self.body
         return name in self.names if body is None else body.has_name(name)
 

@@ -105,14 +105,27 @@ class InstructionText:
 
     @property
     def literal(self) -> AttributeText | None:
-        """The number of a parameter or the value of a constant, as text; otherwise None."""
+        """The number of a parameter or the value of a constant, as text; otherwise None.
+
+        >>> import hlo
+        >>> c, p = hlo.parse("ENTRY e { c = f32[] constant(0.5)  p = f32[] parameter(0) }").entry
+        >>> c.literal.text, p.literal.text
+        ('0.5', '0')
+        """
         if self._literal is None and self.form is not None and self.form.literal is not None:
             self._literal, self._attributes = self.form.values(self.start)
         return self._literal
 
     @property
     def attributes(self) -> Mapping[str, AttributeText]:
-        """The text of each attribute; the value of a called computation is its name."""
+        """The text of each attribute; the value of a called computation is its name.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT r = f32[9] reverse(p), dimensions={0} }"
+        >>> root = hlo.parse(text).entry.root
+        >>> {name: value.text for name, value in root.attributes.items()}
+        {'dimensions': '{0}'}
+        """
         if self._attributes is None:
             assert self.form is not None
             self._literal, self._attributes = self.form.values(self.start)
@@ -135,7 +148,12 @@ class InstructionText:
 
     @property
     def literal_text(self) -> str | None:
-        """The text of the literal, without its location."""
+        """The text of the literal, without its location.
+
+        >>> import hlo
+        >>> hlo.parse("ENTRY e { ROOT c = f32[2] constant({1, 2}) }").entry.root.literal_text
+        '{1, 2}'
+        """
         if self.form is not None:
             return self.form.literal
         return None if self._literal is None else self._literal.text
@@ -163,7 +181,14 @@ class InstructionText:
         return int(text)
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of an attribute without its location; None if there is no attribute."""
+        """Return the text of an attribute without its location; None if there is no attribute.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT r = f32[9] reverse(p), dimensions={0} }"
+        >>> root = hlo.parse(text).entry.root
+        >>> root.text_of("dimensions"), root.text_of("slice")
+        ('{0}', None)
+        """
         if self.form is not None and name != METADATA:
             return self.form.attributes.get(name)
         text = self.attributes.get(name)

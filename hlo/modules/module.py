@@ -62,9 +62,10 @@ class Instruction(InstructionText):
         index: position in the computation.
     Source: XLA ``xla/hlo/ir/hlo_instruction.h``.
 
-    >>> from hlo.formats.parser import parse
-    >>> parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry.root.operands
-    (<parameter 'p' of 'e'>,)
+    >>> import hlo
+    >>> p, n = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
+    >>> n.operands, p.users, n.shape, n.op, n.is_root
+    ((<parameter 'p' of 'e'>,), (<negate 'n' of 'e'>,), <shape f32[2]>, Negate(), True)
     """
 
     __slots__ = (
@@ -196,8 +197,8 @@ class Computation(Deferrable):
 
     >>> from hlo.formats.parser import parse
     >>> entry = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
-    >>> len(entry), entry["n"] is entry.root, [i.name for i in entry]
-    (2, True, ['p', 'n'])
+    >>> entry.parameters, entry["n"] is entry.root, [i.name for i in entry.instructions]
+    ((<parameter 'p' of 'e'>,), True, ['p', 'n'])
     """
 
     __slots__ = ("_parameters", "attributes", "end", "module", "name", "start")

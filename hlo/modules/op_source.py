@@ -98,6 +98,8 @@ class OpSource:
     ('f/neg', 'm.py', 7)
     >>> bool(p.source)
     False
+    >>> n.source.column, n.source.function, n.source.stack_frame  # not recorded
+    (None, None, None)
     """
 
     op_name: str = ""
@@ -132,7 +134,25 @@ class OpSource:
 
     @property
     def frames(self) -> tuple[StackFrame, ...]:
-        """The innermost place and its callers, as far as they are recorded."""
+        """The innermost place and its callers, as far as they are recorded.
+
+        >>> import hlo
+        >>> root = hlo.parse('''HloModule m
+        ... FileNames
+        ... 1 "train.py"
+        ... FunctionNames
+        ... 1 "step"
+        ... 2 "dense"
+        ... FileLocations
+        ... 1 {file_name_id=1 function_name_id=1 line=30}
+        ... 2 {file_name_id=1 function_name_id=2 line=7}
+        ... StackFrames
+        ... 1 {file_location_id=1 parent_frame_id=1}
+        ... 2 {file_location_id=2 parent_frame_id=2}
+        ... ENTRY e { ROOT p = f32[3] parameter(0), metadata={stack_frame_id=2} }''').entry.root
+        >>> [(frame.function, str(frame)) for frame in root.source.frames], root.source.stack_frame
+        ([('dense', 'train.py:7'), ('step', 'train.py:30')], 2)
+        """
         callers = list(_callers(self._number, self._tables))
         return tuple(callers) or ((self.frame,) if self.frame else ())
 

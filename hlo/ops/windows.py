@@ -61,7 +61,11 @@ class Padding:
 
     @property
     def step(self) -> int:
-        """Distance in the result of adjacent operand elements."""
+        """Distance in the result of adjacent operand elements.
+
+        >>> Padding(0, 0, 2).step  # two elements between neighbours
+        3
+        """
         return self.interior + 1
 
     def padded_size(self, size: int) -> int:

@@ -86,7 +86,11 @@ class Shape(DescribedShape):
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        >>> Shape("f32", (5, 1, 3)).rank, Shape("f32", ()).rank
+        (3, 0)
+        """
         return len(self.dims)
 
     @property
@@ -95,6 +99,9 @@ class Shape(DescribedShape):
 
         Raises:
             ValueError: a dimension is unbounded.
+
+        >>> Shape("f32", (5, 3)).size, Shape("f32", (5, 3), dynamic=(True, False)).size
+        (15, 15)
         """
         if UNBOUNDED in self.dims:
             raise ValueError(f"the size of {self} is unknown: it has an unbounded dimension")
@@ -102,12 +109,21 @@ class Shape(DescribedShape):
 
     @property
     def is_dynamic(self) -> bool:
-        """True if some dimension is dynamic."""
+        """True if some dimension is dynamic.
+
+        >>> bounded = Shape("f32", (5, 3), dynamic=(True, False))  # f32[<=5,3]
+        >>> bounded.is_dynamic, Shape("f32", (UNBOUNDED,)).is_dynamic, Shape("f32", (5,)).is_dynamic
+        (True, True, False)
+        """
         return bool(self.dynamic)
 
     @property
     def layout_or_default(self) -> Layout:
-        """The layout; row-major if the text has none, as in XLA."""
+        """The layout; row-major if the text has none, as in XLA.
+
+        >>> print(Shape("f32", (2, 3, 5)).layout_or_default)
+        {2,1,0}
+        """
         return self.layout or Layout.row_major(self.rank)
 
     @checked
@@ -189,6 +205,10 @@ class Shape(DescribedShape):
 
         Raises:
             ValueError: a dimension is unbounded.
+
+        >>> packed = Layout((0,), element_bits=4)
+        >>> Shape("s4", (3,)).bytes, Shape("s4", (3,), packed).bytes  # 12 bits need 2 bytes
+        (3, 2)
         """
         return -(-self.size * self.element_bits // 8)
 
@@ -203,7 +223,12 @@ class Shape(DescribedShape):
 
     @property
     def physical_bytes(self) -> int:
-        """Bytes in memory, with padding."""
+        """Bytes in memory, with padding.
+
+        >>> tiled = Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),)))
+        >>> tiled.bytes, tiled.physical_bytes  # 3 x 5 elements, padded to 4 x 6
+        (60, 96)
+        """
         return -(-self.physical_size * self.element_bits // 8)
 
     @property

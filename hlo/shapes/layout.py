@@ -113,7 +113,11 @@ class Layout:
 
     @property
     def major_to_minor(self) -> tuple[int, ...]:
-        """Dimensions, the slowest varying first."""
+        """Dimensions, the slowest varying first.
+
+        >>> Layout((1, 2, 0)).major_to_minor
+        (0, 2, 1)
+        """
         return self.minor_to_major[::-1]
 
     @property
@@ -123,7 +127,11 @@ class Layout:
 
     @property
     def is_plain(self) -> bool:
-        """True if the layout is only an order of dimensions, without tiles or other suffixes."""
+        """True if the layout is only an order of dimensions, without tiles or other suffixes.
+
+        >>> Layout((1, 0)).is_plain, Layout((1, 0), tiles=((8, 128),)).is_plain
+        (True, False)
+        """
         return self == Layout(self.minor_to_major)
 
     def __repr__(self) -> str:

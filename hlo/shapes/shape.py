@@ -55,7 +55,12 @@ class TupleShape(Preformatted):
         object.__setattr__(self, "_hash", hash(self.elements))
 
     def compatible(self, other: object) -> bool:
-        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
+        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored.
+
+        >>> column, row = Shape("f32", (2, 3), Layout((0, 1))), Shape("f32", (2, 3), Layout((1, 0)))
+        >>> TupleShape((column,)).compatible(TupleShape((row,))), TupleShape((row,)).compatible(row)
+        (True, False)
+        """
         if not isinstance(other, TupleShape) or len(self.elements) != len(other.elements):
             return False
         return all(a.compatible(b) for a, b in zip(self.elements, other.elements, strict=True))
@@ -86,7 +91,11 @@ class OpaqueShape(Preformatted):
     kind: str
 
     def compatible(self, other: object) -> bool:
-        """Return True if the kinds are equal."""
+        """Return True if the kinds are equal.
+
+        >>> OpaqueShape("token").compatible(OpaqueShape("opaque"))
+        False
+        """
         return self == other
 
     def __str__(self) -> str:
@@ -107,7 +116,12 @@ class BufferShape(Preformatted):
     element: AnyShape
 
     def compatible(self, other: object) -> bool:
-        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
+        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored.
+
+        >>> row = Shape("f32", (2, 3))
+        >>> BufferShape(row).compatible(BufferShape(row)), BufferShape(row).compatible(row)
+        (True, False)
+        """
         return isinstance(other, BufferShape) and self.element.compatible(other.element)
 
     def __str__(self) -> str:

@@ -119,7 +119,11 @@ class Mesh:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The size of each axis by name."""
+        """The size of each axis by name.
+
+        >>> Mesh.of({"x": 2, "y": 4}).sizes
+        {'x': 2, 'y': 4}
+        """
         return dict(self.axes)
 
     @property
@@ -129,18 +133,31 @@ class Mesh:
 
     @property
     def is_maximal(self) -> bool:
-        """True for a single device without axes, which holds arrays whole."""
+        """True for a single device without axes, which holds arrays whole.
+
+        >>> Mesh((), (3,)).is_maximal, Mesh.of({"x": 1}).is_maximal
+        (True, False)
+        """
         return not self.axes and len(self.devices) == 1
 
     def __str__(self) -> str:
         return ",".join(f"{name}={size}" for name, size in self.axes)
 
     def size_of(self, axis: Axis) -> int:
-        """Return the size of an axis or of its part."""
+        """Return the size of an axis or of its part.
+
+        >>> mesh = Mesh.of({"x": 8})
+        >>> mesh.size_of(Axis("x")), mesh.size_of(Axis("x", 2, 4))
+        (8, 4)
+        """
         return self.sizes[axis.name] if axis.size is None else axis.size
 
     def coordinates(self, device: int) -> dict[str, int]:
-        """Return the coordinate of a device along each axis."""
+        """Return the coordinate of a device along each axis.
+
+        >>> Mesh.of({"x": 2, "y": 2}, [3, 1, 2, 0]).coordinates(2)  # rows (3, 1) and (2, 0)
+        {'x': 1, 'y': 0}
+        """
         is_in_order = self.devices[device : device + 1] == (device,)
         place = device if is_in_order else self.devices.index(device)
         index = np.unravel_index(place, [size for _, size in self.axes])

@@ -94,7 +94,12 @@ class Sharding:
                 raise ValueError(f"Sharding: {kind!r} is not one of {', '.join(REDUCTIONS)}")
 
     def axes(self) -> Iterator[Axis]:
-        """Yield the axes that are named: of the dimensions, partial, manual and kept replicated."""
+        """Yield the axes that are named: of the dimensions, partial, manual and kept replicated.
+
+        >>> mesh = Mesh.of({"x": 4, "y": 2, "z": 2})
+        >>> print(*Sharding(mesh, ((Axis("x"),), ()), partial=((Axis("z"), "sum"),)).axes())
+        x z
+        """
         for axes in self.dims:
             yield from axes
         yield from [axis for axis, _ in self.partial]
@@ -154,7 +159,12 @@ class Sharding:
         return tuple(-(-size // self.shards(k)) for k, size in enumerate(dims))
 
     def number(self, device: int, dimension: int) -> int:
-        """Return the number of the shard along a dimension that a device holds."""
+        """Return the number of the shard along a dimension that a device holds.
+
+        >>> sharding = Sharding(Mesh.of({"x": 4, "y": 2}), ((Axis("x"),), ()))
+        >>> sharding.number(5, 0), sharding.number(5, 1)  # device 5 is at x = 2, y = 1
+        (2, 0)
+        """
         return self.mesh.number(device, self.dims[dimension])
 
     def same_distribution(self, other: Sharding) -> bool:

@@ -35,7 +35,13 @@ class Cursor:
         self.owner = owner  # the message of errors, such as "the value must be an integer"
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match `pattern` at the cursor and advance past the match; return None if it fails."""
+        """Match `pattern` at the cursor and advance past the match; return None if it fails.
+
+        >>> from hlo.text.source import Source
+        >>> cursor = Cursor(Source("8x4").span(0, 3), "the tile")
+        >>> cursor.take(re.compile("[a-z]")), cursor.take(re.compile("[0-9]"))[0], cursor.position
+        (None, '8', 1)
+        """
         match = pattern.match(self.source.text, self._start(), self.end)
         if match:
             self.position = match.end()
@@ -50,14 +56,30 @@ class Cursor:
         return True
 
     def need(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-        """Match `pattern` at the cursor, or raise the error "expected `wanted`"."""
+        """Match `pattern` at the cursor, or raise the error "expected `wanted`".
+
+        >>> from hlo.text.source import Source
+        >>> cursor = Cursor(Source("8x4").span(0, 3), "the tile is invalid")
+        >>> try:
+        ...     cursor.need(re.compile("[a-z]"), "a letter")
+        ... except HloError as error:
+        ...     print(error.message, error.label, sep=": ")
+        the tile is invalid: expected a letter
+        """
         match = self.take(pattern)
         if match is None:
             raise self.fault(f"expected {wanted}")
         return match
 
     def expect(self, token: str) -> None:
-        """Advance past `token`, or raise an error if the text differs."""
+        """Advance past `token`, or raise an error if the text differs.
+
+        >>> from hlo.text.source import Source
+        >>> cursor = Cursor(Source("(8)").span(0, 3), "the tile is invalid")
+        >>> cursor.expect("(")
+        >>> cursor.position
+        1
+        """
         if not self.accepts(token):
             raise self.fault(f"expected `{token}`")
 
@@ -67,7 +89,13 @@ class Cursor:
         return integer(digits[0], self.source.span(*digits.span()))
 
     def group(self) -> str:
-        """Read the balanced brackets at the cursor."""
+        """Read the balanced brackets at the cursor.
+
+        >>> from hlo.text.source import Source
+        >>> cursor = Cursor(Source("{{0,1},{2}} rest").span(0, 16), "the groups are invalid")
+        >>> cursor.group(), cursor.rest()
+        ('{{0,1},{2}}', 'rest')
+        """
         start = self._start()
         self.position = end_of_bracket(self.source, start)
         return self.source.text[start : self.position]
@@ -83,7 +111,18 @@ class Cursor:
         return self._start() >= self.end
 
     def fault(self, label: str, span: Span | None = None, help: str = "") -> HloError:  # noqa: A002
-        """Return the error for the text at the cursor, or in `span`."""
+        """Return the error for the text at the cursor, or in `span`.
+
+        >>> from hlo.text.source import Source
+        >>> cursor = Cursor(Source("-3").span(0, 2), "the size is invalid")
+        >>> print(cursor.fault("must be positive", help="write 3"))
+        error[attribute]: the size is invalid
+         --> <string>:1:1
+          |
+        1 | -3
+          | ^^ must be positive
+          = help: write 3
+        """
         return HloError(self.owner, span or self._here(), "attribute", label, help=help)
 
     def _start(self) -> int:

@@ -66,7 +66,11 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the text, in hexadecimal digits."""
+        """The SHA-256 of the text, in hexadecimal digits.
+
+        >>> Source("a", "one.hlo").digest == Source("a", "two.hlo").digest  # same text
+        True
+        """
         from hashlib import sha256  # loads OpenSSL, which most commands do not need
 
         return sha256(self.text.encode()).hexdigest()
@@ -90,7 +94,11 @@ class Source:
         return number, offset - self._line_starts[number - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """Return the text of line number `line` (from 1), without its line break."""
+        """Return the text of line number `line` (from 1), without its line break.
+
+        >>> Source("a\\nbc\\n").line_text(2)
+        'bc'
+        """
         start = self._line_start(line)
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
@@ -184,6 +192,10 @@ class HloError(Exception):
         """Return this error relocated to `source`, which contains this source's text at `offset`.
 
         Parsed values are memoised by text; relocation gives their errors the actual location.
+
+        >>> error = HloError("unknown element type", Source("f23[2]").span(0, 3))
+        >>> error.moved(Source("p = f23[2] parameter(0)", "m.hlo"), 4).span.place()
+        'm.hlo:1:5'
         """
         span = source.span(self.span.start + offset, self.span.end + offset)
         return HloError(self.message, span, self.code, self.label, self.notes, self.help)
@@ -197,6 +209,10 @@ class HloError(Exception):
         Args:
             width: the number of columns for the source line, and for the carets with their remark;
                 by default, a source line has at most `WIDTH` characters.
+
+        >>> span = Source("p = f23[2] parameter(0)", "m.hlo").span(4, 7)
+        >>> HloError("unknown element type", span, help="write f32").lines()[::5]
+        ['error[syntax]: unknown element type', ' = help: write f32']
         """
         gutter = " " * len(str(self.span.line))
         return [
