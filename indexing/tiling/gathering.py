@@ -84,6 +84,13 @@ class Gather:
     (5, 3)
     >>> print(rows.to_params)
     (d0, d1){rt0} -> (rt0, d1), domain: d0 in [0, 4], d1 in [0, 2], rt0 in [0, 6]
+    >>> columns = gather((2, 7, 3), (2, 5), axis=1, batch_dims=1)
+    >>> columns.output, columns.batch, columns.outer, columns.inner
+    ((2, 5, 3), 2, 1, 3)
+    >>> columns.processed, columns.gathered, columns.batch_size, columns.gathered_batch_size
+    (7, 5, 21, 15)
+    >>> print(columns.to_indices)
+    (d0, d1, d2) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 4], d2 in [0, 2]
     """
 
     params: tuple[int, ...]

@@ -67,6 +67,10 @@ class TiledBlocks(Displayed):
     >>> blocks = indexing.tile(dot, (32, 64)).blocks("p", 8)
     >>> blocks.at(1, 0), blocks.counts
     (('full', 'full', 'full', 'full'), {'skipped': 0, 'partial': 0, 'full': 8, 'runtime': 0})
+    >>> blocks.extent, blocks.count, blocks.lengths, blocks.is_masked
+    (32, 4, array([8, 8, 8, 8]), False)
+    >>> blocks.pairs["full"], blocks.bytes["full"]  # 64 * 64 elements by 32 indices, 64 * 32 floats
+    (131072, 8192)
     """
 
     operand: TiledOperand
@@ -160,6 +164,13 @@ class TiledBlocks(Displayed):
         tiles that read nothing are outside of the domain, or the last block is before the first
         one.  Of the grade "may", it may read fewer.  Usually there is one map.  If no minimum or
         maximum gives the bounds of all tiles, there are several with disjoint domains.
+
+        >>> import hlo, indexing
+        >>> dot = hlo.parse('''ENTRY e { p = f32[64,32] parameter(0)  q = f32[32,64] parameter(1)
+        ...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ... }''').entry.root
+        >>> print(*indexing.tile(dot, (32, 64)).blocks("p", 8).loop_bounds)  # each tile reads all 4
+        (tid_0, tid_1) -> (0, 3), domain: tid_0 in [0, 1], tid_1 in [0, 0]
         """
         return loop_bounds(self._relations, self.grid)
 

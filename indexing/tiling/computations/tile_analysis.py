@@ -82,6 +82,8 @@ class TileAnalysis(Displayed):
     >>> analysis = indexing.tile_analysis(entry)
     >>> analysis.rank, [each.name for each in analysis.instructions], analysis.unknown
     (2, ['p.tile_0', 'n.tile_0', 't.tile_0'], ())
+    >>> [each.tiled.name for each in analysis.roots], str(analysis.constraints)
+    (['t.tile_0'], 'always satisfied')
     """
 
     target: Computation | tuple[Instruction, ...]
@@ -120,6 +122,11 @@ class TileAnalysis(Displayed):
         """The tile sizes of the root for which all tiles but unknown ones are boxes.
 
         The loops are not tiled.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[6,4] parameter(0)  ROOT r = f32[24] reshape(p) }"
+        >>> print(indexing.tile_analysis(hlo.parse(text).entry).constraints)  # rows or parts
+        4 mod ts_0 in [0, 0] || ts_0 mod 4 in [0, 0]
         """
         return self._constraints(self.rank)
 
@@ -161,6 +168,14 @@ class TileAnalysis(Displayed):
                 those of the loops, they are not tiled.
         Raises:
             ValueError: there are too few or too many sizes, or a size is not positive.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[6,4] parameter(0)  ROOT r = f32[24] reshape(p) }"
+        >>> analysis = indexing.tile_analysis(hlo.parse(text).entry)
+        >>> print(analysis.tiled([8]).instructions[0].tile)  # two rows of `p`
+        offsets [tid_0 * 2, 0] sizes [2, 4] strides [1, 1] upper bounds [6, 4]
+        >>> print(analysis.tiled([6]).instructions[0].tile.reason.partition(":")[0])
+        4 does not divide ts_0 = 6
         """
         given = tuple(sizes)
         if len(given) not in (self.rank, len(self.dimensions)) or any(size < 1 for size in given):
@@ -187,7 +202,17 @@ class TileAnalysis(Displayed):
         return TiledComputation(self.dimensions, tuple(roots), tuple(instructions), sizes)
 
     def text_2025(self) -> str:
-        """Return the tile of each instruction in XLA's notation of 2025; loops are not tiled."""
+        """Return the tile of each instruction in XLA's notation of 2025; loops are not tiled.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { ROOT p = f32[6,4] parameter(0) }"
+        >>> print(indexing.tile_analysis(hlo.parse(text).entry).text_2025())
+        p.tile_0: %p = f32[6,4] parameter(0)
+        Symbolic tile with
+          offset_map: (d0, d1) -> (0, 0)
+          size_map: (d0, d1) -> (d0, d1)
+          stride_map: (d0, d1) -> (1, 1)
+        """
         lines: list[str] = []
         for each in self.instructions:
             lines.append(f"{each.name}: {each.instruction}")

@@ -78,6 +78,8 @@ class TiledComputation(Displayed):
     >>> tiled = indexing.tile_analysis(entry).tiled((3, 4))
     >>> tiled.grid, tiled.sizes
     ((4, 2), (3, 4))
+    >>> tiled.tiles_of(entry["n"])[0].name, tiled.unknown, tiled.runtime
+    ('n.tile_0', (), ())
     """
 
     dimensions: tuple[TileDimension, ...]
@@ -117,6 +119,13 @@ class TiledComputation(Displayed):
         """Return the map from the tile index to the offsets of a tile.
 
         The dimensions are the tile indices of the root, and of the loops with several iterations.
+
+        >>> import hlo, indexing
+        >>> entry = hlo.parse('''ENTRY e { p = f32[8,12] parameter(0)
+        ...   ROOT t = f32[12,8] transpose(p), dimensions={1,0} }''').entry
+        >>> tiled = indexing.tile_analysis(entry).tiled((3, 4))
+        >>> print(tiled.offsets(tiled.instructions[0]))  # of the tiles of `p`, which are 4 x 3
+        (d0, d1) -> (d1 * 4, d0 * 3), domain: d0 in [0, 3], d1 in [0, 1]
         """
         if isinstance(tiled.tile, Unknown):
             return tiled.tile

@@ -101,6 +101,12 @@ class CompiledTiling(Displayed):
         Raises:
             IndexError: `output_id` is out of range.
             ValueError: XLA chose no tile of this output.
+
+        >>> import hlo, indexing
+        >>> fusion = hlo.load("examples/targets/attention.h100.hlo").entry["triton_softmax.2"]
+        >>> tiling = indexing.compiled_tiling(fusion).tiling()
+        >>> tiling.grid, tiling.loaded  # of bf16[256,256], each element once
+        ((128, 1), 131072)
         """
         model = loop_model(self.instruction, to, output_id, masks=False)
         if isinstance(model, Unknown):
@@ -114,6 +120,11 @@ class CompiledTiling(Displayed):
 
         Raises:
             ValueError: XLA chose no tile of this output, or one of another rank.
+
+        >>> import hlo, indexing
+        >>> fusion = hlo.load("examples/targets/attention.h100.hlo").entry["triton_softmax.2"]
+        >>> indexing.compiled_tiling(fusion).sizes_of(0, rank=2)
+        (2, 256)
         """
         if output_id >= len(self.output_tiles):
             raise ValueError(

@@ -55,6 +55,8 @@ class LoopObjective(ABC):
     ...         return (candidate.steps,)
     >>> FewestSteps().key(LoopCandidate(blocks=8, bytes=4096, steps=2, split_k=1, waves=1))
     (2,)
+    >>> FewestSteps().bound(LoopCandidate(blocks=1, bytes=64, steps=1, split_k=1, waves=1), 8)
+    (1,)
     """
 
     parts: ClassVar[tuple[str, ...]] = ()

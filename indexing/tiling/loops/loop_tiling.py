@@ -59,6 +59,8 @@ class LoopTiling(PrintedKernels):
     >>> tiling = indexing.tile(dot, (32, 64), loop_sizes={"k": 8})
     >>> tiling.grid, tiling.steps, tiling.loaded  # of 4 bytes: twice 32 * 64 + 64 * 64 elements
     ((2, 1), 8, 49152)
+    >>> tiling.bytes, tiling.wave_bytes(), tiling.resident_bytes, tiling.stages, tiling.warps()
+    (65536, 49152, 3072, 3, 1)
     """
 
     instruction: Instruction
@@ -219,8 +221,7 @@ class LoopTiling(PrintedKernels):
     def resident_bytes(self) -> int | Unknown:
         """The most bytes of operand tiles that a block holds in one stage.
 
-        The maximum over phases of the tiles that stay and those of one step; accumulators are not
-        counted.
+        The maximum over phases of the tiles that stay and those of a step, without accumulators.
         """
         figures = self._figures
         return figures if isinstance(figures, Unknown) else figures.resident

@@ -227,6 +227,12 @@ class TilingLimits:
         """Return the first upper limit on memory or tiles that a tiling exceeds, or `None`.
 
         Operands that are left out count as empty, so an excess without them remains one with them.
+
+        >>> limits = TilingLimits(min_elements=8, max_tiles=4)
+        >>> small = TileMemory(TileArray((2, 2), 32), (), tiles=6)
+        >>> limits.excess(small), limits.violation(small)
+        ('6 tiles: at most 4 allowed',
+         '4 elements in the tile [2, 2] of the result: at least 8 required')
         """
         if self.max_tiles is not None and tile.tiles > self.max_tiles:
             return f"{tile.tiles:,} tiles: at most {self.max_tiles:,} allowed"

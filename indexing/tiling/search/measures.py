@@ -64,6 +64,10 @@ class RankedTiling:
     >>> (ranked,) = indexing.best_tilings(broadcast, sizes=[[8], [64]])
     >>> ranked.sizes, ranked.loaded, ranked.stored  # each of 2 tiles loads 64 elements of 4 bytes
     ((8, 64), 512, 4096)
+    >>> ranked.bytes, ranked.value("bytes"), ranked.needed, ranked.layout_bytes
+    (4608, 4608, 512, (4608, 'exact'))
+    >>> ranked.single, ranked.reuse  # 16 * 64 tiles of one element would load 4 bytes each
+    (4096, Fraction(8, 1))
     """
 
     tiling: Tiling

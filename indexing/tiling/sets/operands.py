@@ -50,6 +50,22 @@ class TiledOperand:
     >>> (operand,) = indexing.tile(hlo.parse(text + "{1,0} }").entry.root, (3, 4)).operands
     >>> operand.kind, [str(size) for size in operand.sizes], operand.tile_bytes, operand.reuse
     ('box', ['4', '3'], 48, Fraction(1, 1))
+
+    Windows of 3 elements, at each element: neighbouring tiles share 2 elements.
+
+    >>> module = hlo.parse('''
+    ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+    ... ENTRY e { p = f32[16] parameter(0)  z = f32[] constant(0)
+    ...   ROOT r = f32[14] reduce-window(p, z), window={size=3}, to_apply=add }''')
+    >>> read = indexing.tile(module.entry.root, (4,)).operands[0]
+    >>> print(read.halo, *read.offsets, *read.sizes, *read.strides)
+    (2,) tid_0 * 4 min(tid_0 * -4 + 16, 6) 1
+    >>> read.tile_elements, read.elements, read.elements_touched  # 6 + 6 + 6 + 4 of 16 elements
+    (6, 22, 16)
+    >>> read.tile_bytes, read.bytes, read.bytes_touched, read.reuse, read.overfetch
+    (24, 88, 64, Fraction(11, 8), Fraction(1, 1))
+    >>> print(read.contiguous, read.grade, read.touched_grade, read.shape)
+    1 run of 6 elements exact exact f32[16]
     """
 
     instruction: Instruction
@@ -109,7 +125,17 @@ class TiledOperand:
 
     @property
     def reason(self) -> str:
-        """The reason why the kind is not "box"; empty for a box."""
+        """The reason why the kind is not "box"; empty for a box.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[3,4] parameter(0)  ROOT r = f32[12] reshape(p) }"
+        >>> (read,) = indexing.tile(hlo.parse(text).entry.root, (6,)).operands
+        >>> print(read.kind, read.reason, sep=": ")  # a row and half of the next one
+        boxes: a tile needs up to 2 boxes by (d0) -> (d0 floordiv 4, d0 mod 4),
+        domain: d0 in [0, 11]
+        >>> len(read.pieces), read.overfetch  # boxes of 8 elements for 6
+        (2, Fraction(4, 3))
+        """
         return self._kind[1]
 
     @cached_property
@@ -274,6 +300,12 @@ class TiledOperand:
         """The bytes in memory of the tiles of the layout that the tiles touch, with padding.
 
         Those of the elements, if the layout has no padding.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[8,200]{1,0:T(8,128)} parameter(0)  ROOT s = f32[8,200] "
+        >>> (read,) = indexing.tile(hlo.parse(text + "sine(p) }").entry.root, (8, 50)).operands
+        >>> read.bytes, read.stored  # tiles 0 to 3 touch 1, 1, 2 and 1 tiles of 8 x 128 elements
+        (6400, StoredTiles(tile_bytes=8192, bytes=20480, bytes_touched=8192, grade='exact'))
         """
         if self.unknown is not None:
             return self.unknown

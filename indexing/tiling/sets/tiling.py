@@ -46,9 +46,9 @@ class Tiling(Displayed):
 
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
-    >>> tiling = indexing.tile(hlo.parse(text).entry.root, (4,))
-    >>> tiling.grid, tiling.divides, str(tiling.at(2)[0])
-    ((3,), (False,), '[8]')
+    >>> tiles = indexing.tile(hlo.parse(text).entry.root, (4,))
+    >>> print(tiles.grid, tiles.divides, tiles.edge_tiles, *tiles.slices(2), *tiles.at(2))
+    (3,) (False,) 1 slice(8, 9, None) [8]
     """
 
     instruction: Instruction

@@ -58,6 +58,8 @@ class SymbolicTile(Displayed):
     >>> tile = indexing.symbolic_tile(read)
     >>> print(tile.box([4], [1]))  # outputs 4 to 7 read elements 8 to 16
     [8:17]
+    >>> tile.grade, tile.runtime
+    ('exact', ())
     """
 
     map: IndexingMap
