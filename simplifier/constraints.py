@@ -75,7 +75,13 @@ class Constraint:
         return f"{self.expr} in [{self.lower}, {self.upper}]"
 
     def with_expr(self, expr: Expr) -> Constraint:
-        """Return the constraint with the same bounds on `expr`."""
+        """Return the constraint with the same bounds on `expr`.
+
+        >>> from simplifier.linear import variable
+        >>> d0 = variable("d0", 0, 9)
+        >>> print(Constraint(d0 * 2, 0, 5).with_expr(d0 + 1))
+        d0 + 1 in [0, 5]
+        """
         return Constraint(expr, self.lower, self.upper)
 
     @property
@@ -94,7 +100,13 @@ class Constraint:
 
     @property
     def is_false(self) -> bool:
-        """True if no value in the bounds of `expr` satisfies the constraint."""
+        """True if no value in the bounds of `expr` satisfies the constraint.
+
+        >>> from simplifier.linear import variable
+        >>> d0 = variable("d0", 0, 9)
+        >>> Constraint(d0, 20, 30).is_false, Constraint(d0, 9, 30).is_false
+        (True, False)
+        """
         lower, upper = self.expr.bounds
         return max(lower, self.lower) > min(upper, self.upper)
 

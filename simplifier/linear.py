@@ -43,8 +43,8 @@ class Expr:
     Source: MLIR "'affine' Dialect", "Affine Expressions" (``floordiv``, ``mod``).
 
     >>> d0, s0 = variable("d0", 0, 9), variable("s0", 0, 3)
-    >>> (d0 * 4 + s0) // 4, (d0 * 4 + s0) % 4, (d0 - s0).bounds
-    (Expr('d0'), Expr('s0'), (-3, 9))
+    >>> (d0 * 4 + s0) // 4, (d0 * 4 + s0) % 4, (d0 - s0).bounds, (s0 + d0 * 4).variables()
+    (Expr('d0'), Expr('s0'), (-3, 9), [Variable('d0', 0, 9), Variable('s0', 0, 3)])
     """
 
     __slots__ = (
@@ -230,8 +230,8 @@ class Variable(Atom):
         name, lower, upper: the name and the bounds; no value is possible if ``lower > upper``.
 
     >>> d0 = Variable("d0", 0, 9)
-    >>> d0 * 2 + 1, d0.bounds, Variable("d0", 0, 9) is d0
-    (Expr('d0 * 2 + 1'), (0, 9), True)
+    >>> d0 * 2 + 1, d0.expr, d0.bounds, d0.size, d0.renamed("i"), Variable("d0", 0, 9) is d0
+    (Expr('d0 * 2 + 1'), Expr('d0'), (0, 9), 10, Variable('i', 0, 9), True)
     """
 
     __slots__ = ("lower", "name", "upper")

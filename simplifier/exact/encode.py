@@ -33,6 +33,8 @@ class Relation:
     >>> i = Variable("i", 0, 4)
     >>> print(relation_text(Relation((i,), (), (i.expr * 2,), ())))
     { [i] -> [o0] : o0 = 0 + 2*i and 0 <= i <= 4 }
+    >>> [Relation((i,), (), (expr,), ()).is_affine for expr in (i * 2, i.expr * i)]
+    [True, False]
     """
 
     inputs: tuple[Variable, ...]

@@ -62,7 +62,15 @@ class Probe(NamedTuple):
     is_complete: bool
 
     def varies(self, expr: Expr, unit: int) -> bool:
-        """Return True if ``expr floordiv unit`` has several values on the points, in 64 bits."""
+        """Return True if ``expr floordiv unit`` has several values on the points, in 64 bits.
+
+        >>> from simplifier import Variable
+        >>> from simplifier.exact import probe
+        >>> i = Variable("i", 0, 4)
+        >>> known = probe((i,), ())
+        >>> known.varies(i.expr, 4), known.varies(i.expr, 5)  # i floordiv 5 is always 0
+        (True, False)
+        """
         if number_type((expr,)) is object:
             return False
         low, high = self.points.bounds(expr)
