@@ -118,12 +118,21 @@ class Devices:
 
     @property
     def count(self) -> int:
-        """Number of devices."""
+        """Number of devices.
+
+        >>> Devices(num_replicas=2, num_partitions=3).count
+        6
+        """
         return self.num_replicas * self.num_partitions
 
     @property
     def variable(self) -> Variable:
-        """The dimension ``device``, with bounds ``[0, count - 1]``."""
+        """The dimension ``device``, with bounds ``[0, count - 1]``.
+
+        >>> device = Devices(num_replicas=2, num_partitions=3).variable
+        >>> device.name, device.lower, device.upper
+        ('device', 0, 5)
+        """
         return Variable(DEVICE, 0, self.count - 1)
 
     def __str__(self) -> str:
@@ -134,12 +143,20 @@ class Devices:
 
     @checked
     def dims(self, extents: Extents) -> tuple[Variable, ...]:
-        """Dimensions ``device, d0, d1, …`` of an array with these extents on each device."""
+        """Dimensions ``device, d0, d1, …`` of an array with these extents on each device.
+
+        >>> [f"{v.name} <= {v.upper}" for v in Devices(num_partitions=4).dims((6, 2))]
+        ['device <= 3', 'd0 <= 5', 'd1 <= 1']
+        """
         return (self.variable, *dims(extents))
 
     @checked
     def identity(self, extents: Extents) -> IndexingMap:
-        """Return the map of each element of an array on each device to itself."""
+        """Return the map of each element of an array on each device to itself.
+
+        >>> print(Devices(num_partitions=4).identity((6,)))
+        (device, d0) -> (device, d0), domain: device in [0, 3], d0 in [0, 5]
+        """
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
@@ -162,12 +179,24 @@ class Devices:
 
     @checked
     def replica_id(self, device: Affine) -> Affine:
-        """Replica ID of a device."""
+        """Replica ID of a device.
+
+        >>> devices = Devices(num_replicas=2, num_partitions=3)
+        >>> [devices.replica_id(device) for device in range(6)]
+        [0, 0, 0, 1, 1, 1]
+        """
         return device // self.num_partitions
 
     @checked
     def partition_id(self, device: Affine) -> Affine:
-        """Partition ID of a device."""
+        """Partition ID of a device.
+
+        >>> devices = Devices(num_replicas=2, num_partitions=3)
+        >>> [devices.partition_id(device) for device in range(6)]
+        [0, 1, 2, 0, 1, 2]
+        >>> devices.partition_id(devices.variable.as_expr())
+        Expr('device mod 3')
+        """
         return device % self.num_partitions
 
     # ------------------------------------------------------------ groups

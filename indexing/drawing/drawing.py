@@ -40,7 +40,13 @@ class Drawing:
 
     @property
     def html(self) -> str:
-        """The text of an HTML page with the picture alone."""
+        """The text of an HTML page with the picture alone.
+
+        >>> from indexing import IndexingMap
+        >>> drawing = IndexingMap.over((8,), lambda d: [d[0] * 2]).at(slice(0, 3)).plot()
+        >>> drawing.html.splitlines()[0], drawing.svg in drawing.html
+        ('<!DOCTYPE html>', True)
+        """
         title = attribute("; ".join(figure.title for figure in self.figures))
         colours = "light dark" if self.theme == "auto" else self.theme
         return (
@@ -55,6 +61,11 @@ class Drawing:
 
         Raises:
             ValueError: there is no such theme.
+
+        >>> from indexing import IndexingMap
+        >>> drawing = IndexingMap.over((8,), lambda d: [d[0] * 2]).at(slice(0, 3)).plot()
+        >>> drawing.theme, drawing.with_theme("dark").theme
+        ('auto', 'dark')
         """
         return replace(self, theme=theme)
 

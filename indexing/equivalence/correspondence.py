@@ -70,6 +70,8 @@ class Correspondence(Displayed):
     ...     print(link)
     p -> q (value)
     n -> m (value)
+    >>> indexing.correspondence(before, after).linked_share  # 4 of 4 instructions
+    1.0
     """
 
     links: tuple[InstructionLink, ...]

@@ -65,6 +65,8 @@ class CostComparison:
     >>> costs = indexing.compare_costs(hlo.parse(f"ENTRY e {text}"), hlo.parse(f"f {text} {call}"))
     >>> costs.moved  # 4 arrays of 36 bytes, and 2
     (144, 72)
+    >>> [[each.name for each in group.before] for group in costs.changed]
+    [['n', 'e']]
     """
 
     groups: tuple[CostGroup, ...]

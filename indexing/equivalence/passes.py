@@ -38,6 +38,8 @@ class PassResult:
     ('algsimp', 'differs', (0, 0))
     >>> [each.verdict.word for each in others]
     ['equal to the last bit', 'equal to the last bit']
+    >>> wrong.missing, wrong.fault  # no dumps of passes 0 to 5, and no invalid one
+    (((0, 5),), '')
     """
 
     module: str

@@ -61,6 +61,8 @@ class LayoutTrial:
     >>> trial = LayoutTrial("cpu", module, module, layouts=(), tried=())  # no copies
     >>> trial.moved_before, trial.moved_after
     (0, 0)
+    >>> trial.peaks_before[0].stored_bytes, trial.peaks_after[0].stored_bytes  # `p` and `n`
+    (24, 24)
     """
 
     target: str

@@ -53,6 +53,8 @@ class Kernel(Displayed):
     >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
     >>> kernel.name, kernel.fusion.name, kernel.grid, kernel.threads
     ('input_transpose_fusion', 'input_transpose_fusion', (6, 1, 1), (128, 1, 1))
+    >>> kernel.kind, kernel.target, kernel.stage, kernel.shared_bytes  # a static tile of 32 x 33
+    ('transpose', 'gpu', 'xla-simplify-arith', 0)
     """
 
     name: str
@@ -150,6 +152,12 @@ class Kernel(Displayed):
 
         The dimensions of a map are those of the thread and of the block, its range variables the
         loops around the read, its runtime variables values that decide the element.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> ((read,),) = kernel.reads  # of f32[64,96]: each block reads rows of 32 elements
+        >>> print(*read.results, sep=", ")
+        i0 * 4 + (bl_x floordiv 3) * 32 + th_x floordiv 32, th_x mod 32 + (bl_x mod 3) * 32
         """
         if isinstance(self.run, Unknown):
             return self.run
@@ -161,7 +169,14 @@ class Kernel(Displayed):
 
     @property
     def writes(self) -> tuple[tuple[IndexingMap, ...], ...] | Unknown:
-        """For each output, the elements that each point writes; maps as those of `reads`."""
+        """For each output, the elements that each point writes; maps as those of `reads`.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> ((write,),) = kernel.writes  # of f32[96,64]: and writes rows of 32 elements
+        >>> print(*write.results, sep=", ")
+        i2 * 4 + th_x floordiv 32 + (bl_x mod 3) * 32, (bl_x floordiv 3) * 32 + th_x mod 32
+        """
         if isinstance(self.run, Unknown):
             return self.run
         every = [(a, map_of(self.run, a)) for a in self.run.execution.accesses
@@ -223,6 +238,11 @@ class Kernel(Displayed):
             HloError: the text is invalid, with the place.
             ImportError: matplotlib is not installed.
             IndexError: the kernel has no such output.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> kernel.plot()
+        <drawing of 'threads of input_transpose_fusion [96, 64]: 128 in each of 6 blocks'>
         """
         return methods.plot_kernel(self, output, backend, theme)
 

@@ -71,6 +71,8 @@ class BlockReport:
     >>> (block,) = report.calls[0].outputs
     >>> block.origin, block.bounds, block.visits, block.covered, block.hole
     ('outputs', 'inside', 'once', False, (16, 0))
+    >>> block.faults, block.is_undecided
+    (('no step visits element (16, 0)',), False)
     """
 
     origin: str
@@ -120,6 +122,17 @@ class BlockReport:
         Raises:
             ImportError: matplotlib is not installed.
             ValueError: `step` is not in the grid.
+
+        >>> import jax, jax.numpy as jnp
+        >>> from jax.experimental import pallas as pl
+        >>> import indexing
+        >>> def fill_blocks(out_ref):
+        ...     out_ref[...] = jnp.zeros_like(out_ref)
+        >>> def fill():
+        ...     shape, block = jax.ShapeDtypeStruct((16,), "f4"), pl.BlockSpec((8,), lambda i: i)
+        ...     return pl.pallas_call(fill_blocks, shape, grid=2, out_specs=block)()
+        >>> indexing.pallas.check(fill).calls[0].outputs[0].plot(step=(1,))
+        <drawing of 'blocks (8) of outputs f32[16]'>
         """
         return methods.plot_operand_blocks(self, step, backend, theme)
 
@@ -194,6 +207,10 @@ class CallReport(Displayed):
     >>> (call,) = report.calls
     >>> call.name, call.grid, call.bytes, call.vmem_bytes
     ('copy_blocks', (2,), 16384, 16384)
+    >>> call.faults, call.warnings, call.fits, call.is_undecided
+    (('outputs: no step visits element (16, 0)',), (), None, False)
+    >>> [each.origin for each in call.inputs], [each.origin for each in call.outputs]
+    (['args[0]'], ['outputs'])
     """
 
     name: str
@@ -298,6 +315,8 @@ class PallasReport(Displayed):
     >>> report = indexing.pallas.check(copy, jax.ShapeDtypeStruct((20, 128), jnp.float32))
     >>> len(report.calls), report.faults
     (1, ('copy_blocks: outputs: no step visits element (16, 0)',))
+    >>> report.warnings, report.is_undecided
+    ((), False)
     """
 
     calls: tuple[CallReport, ...]

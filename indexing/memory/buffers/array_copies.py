@@ -66,8 +66,8 @@ class ArrayCopy:
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[64,32]{1,0} parameter(0)  ROOT c = f32[64,32]{0,1} copy(p) }"
     >>> (copy,) = indexing.copies(hlo.parse(text))
-    >>> copy.kind, copy.bytes, copy.needed  # 8,192 bytes read, 8,192 written
-    ('layout', 16384, True)
+    >>> copy.kind, copy.bytes, copy.moved, copy.needed  # 8,192 bytes read, 8,192 written, once
+    ('layout', 16384, 16384, True)
     """
 
     instruction: Instruction

@@ -82,6 +82,12 @@ class BufferAssignment(XlaDump):
     ... ''')
     >>> assignment.allocations[0].parameter, assignment.bytes(0)
     ((0, ()), 512)
+    >>> assignment.spaces, assignment.thread_bytes(0), [each.name for each in assignment.values]
+    ([0], 0, ['p.1'])
+    >>> import hlo
+    >>> module = hlo.parse("ENTRY e { ROOT p.1 = f32[] parameter(0) }")
+    >>> assignment.of_another_module(module) is None, *assignment.mismatches(module)
+    (True, 'p.1 has 4 bytes here, 512 as assigned')
     """
 
     noun: ClassVar[str] = "buffer assignment"

@@ -68,6 +68,8 @@ class LayoutChange:
     >>> change = copy.proposal.changes[0]
     >>> change.place, change.number, change.before.minor_to_major, change.layout.minor_to_major
     ('argument', 0, (1, 0), (0, 1))
+    >>> change.end, change.major_to_minor, copy.proposal.is_inside
+    (('argument', 0, ()), (1, 0), False)
     """
 
     place: Place

@@ -42,6 +42,10 @@ class HloBuffer:
     p argument 36 ((0, 2),)
     n temporary 36 ((1, 2),)
     s output 36 ((2, 2),)
+    >>> module = hlo.parse("ENTRY e { ROOT p = f32[3,5]{1,0:T(8,128)} parameter(0) }")
+    >>> (buffer,) = indexing.memory_profile(module).buffers  # padded to 8 x 128 elements
+    >>> buffer.dense_bytes, buffer.stored_bytes, buffer.padding, buffer.space
+    (60, 4096, 4036, 0)
     """
 
     arrays: tuple[ArrayRef, ...]
@@ -66,7 +70,14 @@ class HloBuffer:
 
     @property
     def line(self) -> str:
-        """The line of Python behind the first array, such as ``layers.py:14``; empty if unknown."""
+        """The line of Python behind the first array, such as ``layers.py:14``; empty if unknown.
+
+        >>> import hlo, indexing
+        >>> text = 'metadata={source_file="models/layers.py" source_line=14}'
+        >>> module = hlo.parse("ENTRY e { ROOT p = f32[3] parameter(0), " + text + " }")
+        >>> indexing.memory_profile(module).buffers[0].line
+        'layers.py:14'
+        """
         frame = self.instruction.source.frame
         return "" if frame is None else f"{basename(frame.file)}:{frame.line}"
 
@@ -180,7 +191,14 @@ class MemoryProfile(DrawnMemory):
 
     @cached_property
     def peaks(self) -> Mapping[int, SpacePeak]:
-        """The peak of each memory space, by number."""
+        """The peak of each memory space, by number.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9]{0:S(1)} negate(p) }"
+        >>> peaks = indexing.memory_profile(hlo.parse(text)).peaks
+        >>> {space: peak.stored_bytes for space, peak in peaks.items()}
+        {0: 36, 1: 36}
+        """
         spaces = {DEFAULT_SPACE, *[buffer.space for buffer in self.buffers]}
         return {space: self._peak(space) for space in sorted(spaces)}
 

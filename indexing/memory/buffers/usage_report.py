@@ -76,6 +76,12 @@ class UsageReport(XlaDump):
     ... ''')
     >>> report.bytes(1), report.spaces[0].rows[0].values
     (4096, 2)
+    >>> [row.size for row in report.rows]
+    ['4.0KiB']
+    >>> import hlo
+    >>> module = hlo.parse("ENTRY e { ROOT p = f32[8,128]{1,0:S(1)} parameter(0) }")
+    >>> list(report.mismatches(module)), report.of_another_module(module).label
+    ([], '`module_e` has no array s32[] in vmem')
     """
 
     noun: ClassVar[str] = "report of memory usage"

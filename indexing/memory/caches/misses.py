@@ -72,6 +72,8 @@ class CacheMisses:
     >>> misses = indexing.cache_misses(tiling, capacity=2304)
     >>> misses.misses, misses.compulsory, misses.touches
     (34, 34, 36)
+    >>> misses.bytes, misses.hit_rate  # lines of 128 bytes; 2 of 36 touches hit
+    (4352, Fraction(1, 18))
     """
 
     tiling: Tiling | LoopTiling

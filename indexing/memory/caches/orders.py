@@ -162,7 +162,11 @@ class BlockOrder:
     # ------------------------------------------------------------ tiles
 
     def tiles(self) -> Iterator[tuple[int, ...]]:
-        """Yield the index of each tile, in order."""
+        """Yield the index of each tile, in order.
+
+        >>> list(BlockOrder.parse("grouped:2", grid=(3, 2)).tiles())  # two rows, column by column
+        [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+        """
         for number in self.numbers.tolist():
             yield tuple([int(i) for i in np.unravel_index(number, self.grid)])
 

@@ -66,6 +66,9 @@ class CuteLayout:
     (19, 19, 19)
     >>> print(CuteLayout(8, 1, Swizzle.xor(bits=1, base=0, shift=2)))
     Sw<1,0,2> o 0 o 8:1
+    >>> layout = CuteLayout(8, 1, Swizzle.xor(bits=1, base=0, shift=2))
+    >>> print(layout.is_affine, layout.affine, layout.size, layout.with_affine(CuteLayout(8, 2)))
+    False 8:1 8 Sw<1,0,2> o 0 o 8:2
     """
 
     shape: IntTuple

@@ -41,6 +41,10 @@ class LinearLayout:
     {'row': 3, 'col': 3}
     >>> print(layout.map)
     (lane, warp) -> (lane, warp * 2 + lane floordiv 2), domain: lane in [0, 3], warp in [0, 1]
+    >>> layout.bases["lane"], layout.in_dims, layout.out_dims
+    ([[1, 0], [2, 1]], {'lane': 4, 'warp': 2}, {'row': 4, 'col': 4})
+    >>> layout.rank, layout.is_injective, layout.is_surjective  # 8 of 16 outputs are reached
+    (3, True, False)
     """
 
     inputs: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]

@@ -132,7 +132,12 @@ class Swizzle:
 
     @property
     def parameters(self) -> tuple[int, int, int] | None:
-        """The numbers of CuTe's ``Swizzle<bits, base, shift>``; `None` if it has another form."""
+        """The numbers of CuTe's ``Swizzle<bits, base, shift>``; `None` if it has another form.
+
+        >>> Swizzle.xor(bits=2, base=0, shift=3).parameters
+        (2, 0, 3)
+        >>> Swizzle((2, 1)).parameters  # exchanges two bits
+        """
         changed = [(i, c ^ (1 << i)) for i, c in enumerate(self.columns) if c != 1 << i]
         if not changed:
             return 0, 4, 3  # CuTe's name of the identity

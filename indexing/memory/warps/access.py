@@ -80,8 +80,8 @@ class MemoryAccess:
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[64,64] parameter(0)  ROOT t = f32[64,64] transpose(p), "
     >>> (load,) = indexing.access(hlo.parse(text + "dimensions={1,0} }").entry.root)
-    >>> load.bytes_requested, load.bytes_transferred, load.coalesced  # 4 of 32 bytes are used
-    (16384, 131072, False)
+    >>> load.bytes_requested, load.bytes_transferred, load.ratio, load.coalesced
+    (16384, 131072, 8.0, False)
     """
 
     array: ArrayRef | None
@@ -178,8 +178,8 @@ class Accesses(Sequence["MemoryAccess | Unknown"], Displayed):
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[64,64] parameter(0)  ROOT t = f32[64,64] transpose(p), "
     >>> accesses = indexing.access(hlo.parse(text + "dimensions={1,0} }").entry.root)
-    >>> len(accesses), accesses[0].sectors, accesses.store.sectors
-    (1, 4096, 512)
+    >>> accesses[0].sectors, accesses[0].ideal_sectors, accesses[0].lines, accesses.store.sectors
+    (4096, 512, 4096, 512)
     """
 
     loads: tuple[MemoryAccess | Unknown, ...]

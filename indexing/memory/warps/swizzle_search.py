@@ -55,6 +55,8 @@ class SwizzleSearch:
     >>> search = indexing.find_swizzle([column], "(32,32):(32,1)")
     >>> search.wavefronts, search.phases, search.excess
     (1, 1, 0)
+    >>> search.proof
+    '1 wavefront is the minimum: one for each phase'
     """
 
     swizzle: Swizzle

@@ -120,6 +120,8 @@ class Plan(Displayed):
     >>> plan = indexing.shard(dot.entry, {"x": 4}, {"p": ("x", None)})
     >>> plan.module.entry.root.shape.dims, plan.collectives, plan.bytes_sent
     ((2, 4), (), 0)
+    >>> [str(each) for each in plan.parameters], [str(each) for each in plan.results], plan.plot()
+    (['[x, _]', '[_, _]'], ['[x, _]'], <drawing of 'plan of e on x=4'>)
     """
 
     program: Module
@@ -173,6 +175,13 @@ class Plan(Displayed):
 
         Raises:
             ValueError: devices that hold the same elements differ.
+
+        >>> import hlo, indexing, numpy as np
+        >>> module = hlo.parse("ENTRY e { p = f32[6] parameter(0)  ROOT n = f32[6] negate(p) }")
+        >>> plan = indexing.shard(module.entry, {"x": 2}, {"p": ("x",)})
+        >>> (whole,) = plan.assemble([[np.array([1, 2, 3])], [np.array([4, 5, 6])]])
+        >>> whole.tolist()
+        [1, 2, 3, 4, 5, 6]
         """
         shapes = [shape for _, shape in leaves(self.program.entry.root.shape)]
         return tuple(

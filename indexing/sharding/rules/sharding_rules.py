@@ -123,7 +123,13 @@ class ShardingRule:
             yield f"{factor_name(number)}={factor.size} {kind}: {'; '.join(reasons)}"
 
     def dims_of(self, number: int, arrays: Sequence[Factors]) -> Iterator[tuple[int, int]]:
-        """Yield array and dimension of each dimension of `arrays` that has factor `number`."""
+        """Yield array and dimension of each dimension of `arrays` that has factor `number`.
+
+        >>> i, k = Factor(8), Factor(16, "reduction", "sum")
+        >>> rule = ShardingRule((i, k), (((0,), (1,)), ((1,),)), (((0,),),))  # ([i, k], [k])->([i])
+        >>> list(rule.dims_of(1, rule.operands)), list(rule.dims_of(1, rule.results))
+        ([(0, 1), (1, 0)], [])
+        """
         for array, dims in enumerate(arrays):
             for dim, numbers in enumerate(dims):
                 if number in numbers:
