@@ -91,7 +91,12 @@ class Constraint:
 
     @property
     def residues(self) -> Residues | None:
-        """The constraint as canonical residues, or `None` if it is another one; memoised."""
+        """The constraint as canonical residues, or `None` if it is another one; memoised.
+
+        >>> from simplifier.linear import variable
+        >>> Constraint(variable("d0", 0, 9) % 4, 2, 2).residues
+        Residues(dividend=Expr('d0'), modulus=4, lower=2, upper=2)
+        """
         known = self._residues
         if known is None:
             known = residues_of(self.expr, self.bounds) or False

@@ -93,8 +93,10 @@ class Op(metaclass=OpType):
     >>> import indexing  # registers the ops
     >>> from hlo.ops.op import find_op
     >>> transpose = find_op("transpose")(dimensions=(1, 0))
-    >>> transpose.opcode, transpose.min_operands, transpose.attribute_text()
-    ('transpose', 1, 'dimensions={1,0}')
+    >>> transpose.opcode, transpose.attribute_text(), transpose.infer_shape(Shape("f32", (2, 3)))
+    ('transpose', 'dimensions={1,0}', <shape f32[3,2]>)
+    >>> [each.label for each in transpose.first_fault([Shape("f32", (2, 3, 5))])]
+    ['C2', '2 is missing']
     """
 
     __slots__ = ()

@@ -96,6 +96,12 @@ class Drawing:
 
         Raises:
             ImportError: matplotlib is not installed.
+
+        >>> from indexing import IndexingMap
+        >>> drawing = IndexingMap.over((8,), lambda d: [d[0] * 2]).at(slice(0, 3)).plot()
+        >>> figure = drawing.matplotlib()
+        >>> figure.axes[0].get_title()
+        'array [5]'
         """
         from indexing.drawing.matplotlib_axes import matplotlib_figure
 

@@ -78,6 +78,11 @@ class Kernel(Displayed):
 
         Raises:
             HloError: the text is invalid, with the place.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> kernel.module.entry.name, len(kernel.module.functions)
+        ('input_transpose_fusion', 3)
         """
         return self.stages[0].read()
 
@@ -122,6 +127,11 @@ class Kernel(Displayed):
 
         Raises:
             HloError: the text is invalid, with the place.
+
+        >>> import indexing
+        >>> (kernel,) = indexing.kernels("examples/kernels/transpose_2d")
+        >>> [buffer.type.text for buffer in kernel.run.arguments]  # the operand and the output
+        ['tensor<64x96xf32>', 'tensor<96x64xf32>']
         """
         if self.fusion is None:
             return Unknown(NO_FUSION)

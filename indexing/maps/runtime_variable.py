@@ -206,7 +206,14 @@ class RuntimeVariable:
     def substituted(
         self, swap: Callable[[Expr], Expr], variable: Variable | None = None
     ) -> RuntimeVariable:
-        """Return the same value with `swap` applied to its index, named like `variable`."""
+        """Return the same value with `swap` applied to its index, named like `variable`.
+
+        >>> d0 = Variable("d0", 0, 3)
+        >>> row = RuntimeVariable(Variable("rt0", 0, 6), None, (d0.as_expr(),))
+        >>> other = row.substituted(lambda expr: expr * 2, Variable("rt1", 0, 6))
+        >>> other.name, other.index
+        ('rt1', (Expr('d0 * 2'),))
+        """
         index = tuple(map(swap, self.index))
         return RuntimeVariable(variable or self.variable, self.array, index, self.clamp)
 

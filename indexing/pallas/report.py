@@ -211,6 +211,8 @@ class CallReport(Displayed):
     (('outputs: no step visits element (16, 0)',), (), None, False)
     >>> [each.origin for each in call.inputs], [each.origin for each in call.outputs]
     (['args[0]'], ['outputs'])
+    >>> call.plot(step=(1,))
+    <drawing of 'copy_blocks: step (1,) of the grid (i < 2)'>
     """
 
     name: str

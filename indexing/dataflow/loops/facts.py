@@ -135,7 +135,14 @@ class LoopFacts:
     trip_count: TripCount | Unknown
 
     def variable(self, path: Path) -> InductionVariable | None:
-        """Return the induction variable at a leaf, or None."""
+        """Return the induction variable at a leaf, or None.
+
+        >>> import hlo, indexing
+        >>> facts = indexing.loop_facts(hlo.load("examples/rnn.pre.hlo").find("while.6")[0])
+        >>> i = facts.variable((0,))
+        >>> print(i.start, i.step, i.direction, i.bound)  # for i = 0; i < 7; i += 1
+        0 1 LT 7
+        """
         return next((each for each in self.variables if each.path == path), None)
 
 

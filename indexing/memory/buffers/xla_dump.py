@@ -40,6 +40,17 @@ class XlaDump:
         Raises:
             HloError: as `parse`.
             OSError: the file cannot be read.
+
+        >>> import tempfile
+        >>> from indexing import BufferAssignment
+        >>> text = '''BufferAssignment:
+        ... allocation 0: size 512, parameter 0, shape |f32[]| at ShapeIndex {}:
+        ...  value: <3 p.1 @0> (size=512,offset=0): f32[]{:T(128)}
+        ... '''
+        >>> with tempfile.NamedTemporaryFile("w") as file:
+        ...     print(text, file=file, flush=True)
+        ...     print(BufferAssignment.load(file.name).bytes(0))
+        512
         """
         return cls.parse(read_text(path), os.fspath(path))
 

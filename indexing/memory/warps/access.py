@@ -82,6 +82,8 @@ class MemoryAccess:
     >>> (load,) = indexing.access(hlo.parse(text + "dimensions={1,0} }").entry.root)
     >>> load.bytes_requested, load.bytes_transferred, load.ratio, load.coalesced
     (16384, 131072, 8.0, False)
+    >>> load.histogram, str(load.worst), load.plot()  # 128 warps, each touches 32 sectors
+    ({32: 128}, '32 sectors at bl_x 0, warp 0', <drawing of 'memory access of p'>)
     """
 
     array: ArrayRef | None
@@ -178,8 +180,8 @@ class Accesses(Sequence["MemoryAccess | Unknown"], Displayed):
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[64,64] parameter(0)  ROOT t = f32[64,64] transpose(p), "
     >>> accesses = indexing.access(hlo.parse(text + "dimensions={1,0} }").entry.root)
-    >>> accesses[0].sectors, accesses[0].ideal_sectors, accesses[0].lines, accesses.store.sectors
-    (4096, 512, 4096, 512)
+    >>> accesses[0].sectors, accesses.store.sectors, accesses.plot()
+    (4096, 512, <drawing of 'memory accesses of t'>)
     """
 
     loads: tuple[MemoryAccess | Unknown, ...]
@@ -201,10 +203,7 @@ class Accesses(Sequence["MemoryAccess | Unknown"], Displayed):
 
     @checked
     def plot(self, backend: methods.Backend = "svg", theme: methods.Theme = "auto") -> Any:
-        """Return a picture of each load and of the store: the sectors that a warp touches.
-
-        Arrows lead from the lanes of a warp with the most sectors to their sectors; bars are the
-        numbers of warps by sectors.
+        """Return a picture of each load and of the store, each as by `MemoryAccess.plot`.
 
         Args:
             backend, theme: as in `Answer.plot`.

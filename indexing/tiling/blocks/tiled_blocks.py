@@ -225,6 +225,13 @@ class TiledBlocks(Displayed):
             backend, theme: as in `Answer.plot`.
         Raises:
             ImportError: matplotlib is not installed.
+
+        >>> import hlo, indexing
+        >>> dot = hlo.parse('''ENTRY e { p = f32[64,32] parameter(0)  q = f32[32,64] parameter(1)
+        ...   ROOT dot = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ... }''').entry.root
+        >>> indexing.tile(dot, (32, 64)).blocks("p", 8).plot()
+        <drawing of 'the blocks of p that tiles of [32, 64] need'>
         """
         return methods.plot_blocks(self, backend, theme)
 

@@ -132,7 +132,16 @@ class TileAnalysis(Displayed):
 
     @cached_property
     def loop_constraints(self) -> SizeConstraints:
-        """The tile sizes of the root and of the loops for which all but unknown tiles are boxes."""
+        """The tile sizes of the root and of the loops for which all but unknown tiles are boxes.
+
+        >>> import hlo, indexing
+        >>> entry = hlo.parse('''
+        ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+        ... ENTRY e { p = f32[5,6,4] parameter(0)  z = f32[] constant(0)  f = f32[5,24] reshape(p)
+        ...   ROOT r = f32[5] reduce(f, z), dimensions={1}, to_apply=add }''').entry
+        >>> print(indexing.tile_analysis(entry).loop_constraints)  # ts_1: the step along 6 x 4
+        4 mod ts_1 in [0, 0] || ts_1 mod 4 in [0, 0]
+        """
         return self._constraints(None)
 
     def _symbolic(self, node: TileNode, whole: int | None = None) -> TileBox | Unknown:

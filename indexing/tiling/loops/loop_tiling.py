@@ -59,8 +59,10 @@ class LoopTiling(PrintedKernels):
     >>> tiling = indexing.tile(dot, (32, 64), loop_sizes={"k": 8})
     >>> tiling.grid, tiling.steps, tiling.loaded  # of 4 bytes: twice 32 * 64 + 64 * 64 elements
     ((2, 1), 8, 49152)
-    >>> tiling.bytes, tiling.wave_bytes(), tiling.resident_bytes, tiling.stages, tiling.warps()
-    (65536, 49152, 3072, 3, 1)
+    >>> tiling.bytes, tiling.compulsory, tiling.wave_bytes(), tiling.sequential_bytes()
+    (65536, 49152, 49152, 65536)
+    >>> tiling.resident_bytes, tiling.shared_bytes(stages=3), str(tiling.at(1, 0, step=2)[0])
+    (3072, 9216, '[32:64, 16:24]')
     """
 
     instruction: Instruction
@@ -255,10 +257,7 @@ class LoopTiling(PrintedKernels):
 
     @property
     def vmem_bytes(self) -> int | Unknown:
-        """Bytes of VMEM of a TPU's core: each block in two buffers, and accumulators of products.
-
-        Blocks are padded to tiles, as Mosaic stores them.
-        """
+        """Bytes of VMEM of a TPU's core: padded blocks in two buffers, accumulators of products."""
         held = self._held
         if isinstance(held, Unknown):
             return held

@@ -68,6 +68,8 @@ class RankedTiling:
     (4608, 4608, 512, (4608, 'exact'))
     >>> ranked.single, ranked.reuse  # 16 * 64 tiles of one element would load 4 bytes each
     (4096, Fraction(8, 1))
+    >>> ranked.grade, ranked.needed_grade
+    ('exact', 'exact')
     """
 
     tiling: Tiling

@@ -130,11 +130,10 @@ class TiledOperand:
         >>> import hlo, indexing
         >>> text = "ENTRY e { p = f32[3,4] parameter(0)  ROOT r = f32[12] reshape(p) }"
         >>> (read,) = indexing.tile(hlo.parse(text).entry.root, (6,)).operands
-        >>> print(read.kind, read.reason, sep=": ")  # a row and half of the next one
-        boxes: a tile needs up to 2 boxes by (d0) -> (d0 floordiv 4, d0 mod 4),
-        domain: d0 in [0, 11]
-        >>> len(read.pieces), read.overfetch  # boxes of 8 elements for 6
-        (2, Fraction(4, 3))
+        >>> print(read.reason.partition(" by ")[0])  # of a row and half of the next one
+        a tile needs up to 2 boxes
+        >>> read.kind, len(read.pieces), read.overfetch  # boxes of 8 elements for 6
+        ('boxes', 2, Fraction(4, 3))
         """
         return self._kind[1]
 
@@ -229,7 +228,15 @@ class TiledOperand:
 
     @cached_property
     def runtime(self) -> tuple[RuntimeVariable, ...]:
-        """The runtime variables of `offsets`, with their index over the tile index."""
+        """The runtime variables of `offsets`, with their index over the tile index.
+
+        >>> import hlo, indexing
+        >>> slice_ = hlo.parse('''ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)
+        ...   ROOT s = f32[6] dynamic-slice(p, i), dynamic_slice_sizes={6} }''').entry.root
+        >>> read = indexing.tile(slice_, (2,)).operands[0]
+        >>> print(*read.offsets, [(rt.source_name, rt.clamp) for rt in read.runtime])
+        rt0 + tid_0 * 2 [('i', (0, 3))]
+        """
         sets = self.sets
         return () if isinstance(sets, Unknown) or sets.starts is None else sets.starts.runtime
 

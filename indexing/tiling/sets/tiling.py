@@ -47,8 +47,8 @@ class Tiling(Displayed):
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
     >>> tiles = indexing.tile(hlo.parse(text).entry.root, (4,))
-    >>> print(tiles.grid, tiles.divides, tiles.edge_tiles, *tiles.slices(2), *tiles.at(2))
-    (3,) (False,) 1 slice(8, 9, None) [8]
+    >>> print(tiles.grid, tiles.edge_tiles, tiles.slices(2)[0], *tiles.at(2), tiles.bytes)
+    (3,) 1 slice(8, 9, None) [8] 36
     """
 
     instruction: Instruction
