@@ -46,6 +46,10 @@ class Atom:
         """Sort key that is the same in every process: variables by name, then floors.
 
         Atoms deeper than `MAX_DEPTH` come last; their keys may be equal.
+
+        >>> from simplifier import Variable
+        >>> Variable("d2", 0, 9).key < Variable("d10", 0, 9).key
+        True
         """
         if self._key is None:
             is_deep = self.depth > MAX_DEPTH
@@ -54,7 +58,13 @@ class Atom:
 
     @property
     def variables(self) -> frozenset[Any]:
-        """Its variables, at any depth; memoised."""
+        """Its variables, at any depth; memoised.
+
+        >>> from simplifier import variable
+        >>> (floor,) = ((variable("d0", 0, 9) + variable("s0", 0, 2) * 2) // 4).parts
+        >>> sorted(v.name for v in floor.variables)
+        ['d0', 's0']
+        """
         if not self.operands:
             return frozenset((self,))
         return _variables_in(self) if self._variables is None else self._variables
@@ -63,11 +73,24 @@ class Atom:
         raise NotImplementedError
 
     def value(self, point: Mapping[Any, Any]) -> Any:
-        """Return the value at `point`; with arrays, the values at many points."""
+        """Return the value at `point`; with arrays, the values at many points.
+
+        >>> from simplifier import Variable
+        >>> d0, s0 = Variable("d0", 0, 9), Variable("s0", 0, 2)
+        >>> (floor,) = ((d0 + s0 * 2) // 4).parts
+        >>> floor.value({d0: 9, s0: 1})  # 11 // 4
+        2
+        """
         raise NotImplementedError
 
     def value_of(self, values: Iterable[Any]) -> Any:
-        """Return the value for these values of the operands."""
+        """Return the value for these values of the operands.
+
+        >>> from simplifier import variable
+        >>> (floor,) = (variable("d0", 0, 9) // 4).parts
+        >>> floor.value_of([9])  # 9 // 4
+        2
+        """
         raise NotImplementedError
 
 

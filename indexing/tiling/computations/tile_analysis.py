@@ -99,7 +99,14 @@ class TileAnalysis(Displayed):
 
     @cached_property
     def symbolic(self) -> TiledComputation:
-        """The tiled computation with symbolic tile sizes."""
+        """The tiled computation with symbolic tile sizes.
+
+        >>> import hlo, indexing
+        >>> entry = hlo.parse('''ENTRY e { p = f32[8,12] parameter(0)
+        ...   ROOT t = f32[12,8] transpose(p), dimensions={1,0} }''').entry
+        >>> print(indexing.tile_analysis(entry).symbolic.instructions[0].tile)  # of `p`
+        offsets [tid_1 * ts_1, tid_0 * ts_0] sizes [ts_1, ts_0] strides [1, 1] upper bounds [8, 12]
+        """
         return self._tile_nodes(self._symbolic, None)
 
     @property
