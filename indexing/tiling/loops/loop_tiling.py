@@ -57,8 +57,8 @@ class LoopTiling(PrintedKernels):
     >>> import hlo, indexing
     >>> (dot,) = hlo.load("examples/attention.opt.hlo").find("dot.7")  # of f32[64,64], twice
     >>> tiling = indexing.tile(dot, (32, 64), loop_sizes={"k": 8})
-    >>> tiling.grid, tiling.steps, tiling.loaded  # of 4 bytes: twice 32 * 64 + 64 * 64 elements
-    ((2, 1), 8, 49152)
+    >>> tiling.grid, tiling.blocks, tiling.steps, tiling.loaded  # 2 * (32 + 64) * 64 floats
+    ((2, 1), 2, 8, 49152)
     >>> tiling.bytes, tiling.compulsory, tiling.wave_bytes(), tiling.sequential_bytes()
     (65536, 49152, 49152, 65536)
     >>> tiling.resident_bytes, tiling.shared_bytes(stages=3), str(tiling.at(1, 0, step=2)[0])

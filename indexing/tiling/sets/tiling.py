@@ -116,8 +116,8 @@ class Tiling(Displayed):
 
         >>> import hlo
         >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
-        >>> tile(hlo.parse(text).entry.root, (4,)).with_sizes((2,)).grid
-        (5,)
+        >>> list(tile(hlo.parse(text).entry.root, (4,)).with_sizes((5,)).tiles())
+        [(0,), (1,)]
         """
         grid = TileGrid.check_sizes(self.instruction.name, self.shape.dims, sizes)
         operands = tiled_operands(self.answer, grid)
