@@ -1,9 +1,11 @@
-"""Accumulators of a block: the tiles that it computes and keeps in registers."""
+"""Accumulators of a block: the tiles that it computes and keeps in registers or in VMEM."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from indexing.devices.tpus import padded_bytes
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.convolution import Convolution
@@ -14,35 +16,65 @@ from indexing.tiling.loops.phases import LoopPhase
 from simplifier.unknown import Unknown
 
 
-def accumulator_registers(
+class Accumulators(NamedTuple):
+    """What the accumulators of a block hold, in the phase that holds most.
+
+    Attributes:
+        registers: their elements, one 32-bit register each.
+        vmem_bytes: their bytes in VMEM, where each tile is padded.
+    """
+
+    registers: int
+    vmem_bytes: int
+
+
+def accumulators_of(
     model: LoopModel, phases: Sequence[LoopPhase], axes: Axes
-) -> int | Unknown:
-    """Return the most elements of accumulators of a phase, one 32-bit register each.
+) -> Accumulators | Unknown:
+    """Return the most accumulators of a phase.
 
     The tiles of the dots and convolutions of a phase, those in its iterations included, are held
     together: ``bm * bn`` of a dot, ``bm * (dv + bk)`` of an attention.  A phase without any holds
     the largest tile of what it reduces, such as a tile of rows.
     """
-    most = 0
+    most = Accumulators(0, 0)
     for phase in phases:
-        tiles: dict[tuple[ArrayRef, IndexingMap], int] = {}
-        rows = 0
+        tiles: dict[tuple[ArrayRef, IndexingMap], Accumulators] = {}
+        rows = Accumulators(0, 0)
         for nest in phase.nests:
             for key in nest.computed:
                 if isinstance(key.array.instruction.op, Dot | Convolution):
-                    count = model.elements(key.array, key.map, axes)
-                    if isinstance(count, Unknown):
-                        return count
+                    tile = _tile(model, key.array, key.map, axes)
+                    if isinstance(tile, Unknown):
+                        return tile
                     # one instruction in two nests that walk in step is computed once
-                    tiles[key.array, _align_loops(key.map, phase)] = count
-            for array, to_array in nest.operands:
-                own = model.elements(array, to_array, axes)
-                rows = max(rows, 0 if isinstance(own, Unknown) else own)
+                    tiles[key.array, _align_loops(key.map, phase)] = tile
+            read = list(nest.operands)
             if nest.key is None:
-                own = model.elements(model.array, IndexingMap.identity(model.shape), axes)
-                rows = max(rows, 0 if isinstance(own, Unknown) else own)
-        most = max(most, sum(tiles.values()) or rows)
+                read.append((model.array, IndexingMap.identity(model.shape)))
+            for array, to_array in read:
+                tile = _tile(model, array, to_array, axes)
+                rows = rows if isinstance(tile, Unknown) else _larger(rows, tile)
+        held = Accumulators(*map(sum, zip(*tiles.values(), strict=True))) if tiles else rows
+        most = _larger(most, held if held.registers else rows)
     return most
+
+
+def _tile(
+    model: LoopModel, array: ArrayRef, to_array: IndexingMap, axes: Axes
+) -> Accumulators | Unknown:
+    """Return what the largest tile of one computed array holds."""
+    if array.array_shape is None:
+        return Accumulators(0, 0)
+    sets = model.sets(array, to_array, axes)
+    if isinstance(sets, Unknown):
+        return sets
+    largest = sets.largest()
+    return Accumulators(largest, padded_bytes(sets.extents, "f32", 32) if largest else 0)
+
+
+def _larger(first: Accumulators, second: Accumulators) -> Accumulators:
+    return Accumulators(*map(max, first, second))
 
 
 def _align_loops(m: IndexingMap, phase: LoopPhase) -> IndexingMap:

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from hlo.arguments import checked_constructor
 from indexing.devices.gpus import PROCESSORS, gpu
+from indexing.tiling.loops.accumulators import Accumulators
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
 from indexing.tiling.loops.dot_tiles import (
@@ -67,7 +68,7 @@ class DeviceRules(ABC):
         return FewestBytes(self.processors)
 
     def warps(
-        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int
+        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: Accumulators
     ) -> int | None:
         """Return the number of warps of a block; None on devices without warps."""
         return None
@@ -84,7 +85,7 @@ class DeviceRules(ABC):
         """Yield what the search refuses although compilers accept it; finer tilings are worse."""
         yield from ()
 
-    def too_full(self, model: LoopModel, accumulators: int) -> Iterator[Violation]:
+    def too_full(self, model: LoopModel, accumulators: Accumulators) -> Iterator[Violation]:
         """Yield what the search refuses although a kernel may have it: blocks hold too much."""
         yield from ()
 
@@ -94,14 +95,14 @@ class DeviceRules(ABC):
         model: LoopModel,
         axes: Axes,
         figures: BlockFigures,
-        accumulators: int,
+        accumulators: Accumulators,
         stages: int | None = None,
         warps: int | None = None,
     ) -> Iterator[Violation]:
         """Yield violations of what a block holds.
 
         Args:
-            accumulators: elements of 32 bits of accumulators.
+            accumulators: what the accumulators of a block hold.
             stages: the stages of the loops; by default, those of `PhaseFigures.default_stages`.
             warps: the number of warps of a block; by default, those of `warps`.
         """
@@ -111,7 +112,7 @@ class DeviceRules(ABC):
         model: LoopModel,
         axes: Axes,
         figures: BlockFigures,
-        accumulators: int,
+        accumulators: Accumulators,
         stages: int | None = None,
         warps: int | None = None,
     ) -> Iterator[Violation]:
@@ -212,25 +213,28 @@ class BlockRules(DeviceRules):
         """The objective of a search that is given none."""
         return AverageProcessor(self.processors)
 
-    def warps(self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: int) -> int:
+    def warps(
+        self, model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: Accumulators
+    ) -> int:
         """Return the number of warps of a block: see `indexing.tiling.loops.warps`."""
         dots = list(dot_tiles(model, axes))
         if dots:
             rows = max([padded_size(dot.rows[0]) for dot in dots])
-            return warps_of_dots(rows, accumulators, self.name)
+            return warps_of_dots(rows, accumulators.registers, self.name)
         tiles = [prod(map(padded_size, [axes[k].step for k in range(model.rank)]))]
         extents = [tile.extents for phase in figures.phases for tile in phase.tiles]
         tiles += [prod(map(padded_size, sizes)) for sizes in extents]
-        return warps_of_rows(max(*tiles, accumulators))
+        return warps_of_rows(max(*tiles, accumulators.registers))
 
     # ------------------------------------------------------------ violations
 
-    def too_full(self, model: LoopModel, accumulators: int) -> Iterator[Violation]:
+    def too_full(self, model: LoopModel, accumulators: Accumulators) -> Iterator[Violation]:
         """Yield accumulators that leave less than half of the registers to operands."""
-        if has_products(model) and accumulators > self.max_accumulators:
+        registers = accumulators.registers
+        if has_products(model) and registers > self.max_accumulators:
             yield (
                 "registers",
-                f"{accumulators:,} accumulator registers: at most {self.max_accumulators:,} "
+                f"{registers:,} accumulator registers: at most {self.max_accumulators:,} "
                 "allowed, half of a block's",
             )
 
@@ -297,7 +301,7 @@ class BlockRules(DeviceRules):
         model: LoopModel,
         axes: Axes,  # figures suffice
         figures: BlockFigures,
-        accumulators: int,
+        accumulators: Accumulators,
         stages: int | None = None,
         warps: int | None = None,
     ) -> Iterator[Violation]:
@@ -309,17 +313,17 @@ class BlockRules(DeviceRules):
         if threads > self.max_threads:
             yield "threads", f"{threads:,} threads: at most {self.max_threads:,} allowed"
         if has_products(model):
-            held = self.registers - OTHER_REGISTERS * threads
-            if accumulators > held:
+            held, needed = self.registers - OTHER_REGISTERS * threads, accumulators.registers
+            if needed > held:
                 yield (
                     "registers",
-                    f"{accumulators:,} accumulator registers: at most {held:,} allowed beside "
+                    f"{needed:,} accumulator registers: at most {held:,} allowed beside "
                     f"{OTHER_REGISTERS} of each of {threads:,} threads",
                 )
-            elif -(-accumulators // threads) > MAX_THREAD_REGISTERS:
+            elif -(-needed // threads) > MAX_THREAD_REGISTERS:
                 yield (
                     "registers",
-                    f"{-(-accumulators // threads):,} accumulator registers of each of "
+                    f"{-(-needed // threads):,} accumulator registers of each of "
                     f"{threads:,} threads: at most {MAX_THREAD_REGISTERS} allowed",
                 )
             shared = max(phase.shared_bytes(stages) for phase in figures.phases)

@@ -198,13 +198,6 @@ class LoopModel:
         """Return the elements of a computed array in each tile."""
         return self.table(array).union([place_read(used_map(to_array), {})], axes)
 
-    def elements(self, array: ArrayRef, to_array: IndexingMap, axes: Axes) -> int | Unknown:
-        """Return the most elements of one tile of a computed array."""
-        if array.array_shape is None:
-            return 0
-        sets = self.sets(array, to_array, axes)
-        return sets if isinstance(sets, Unknown) else sets.largest()
-
 
 def _computes_together(instruction: Instruction) -> bool:
     """Return True if elements along dimensions that an instruction does not keep need each other.

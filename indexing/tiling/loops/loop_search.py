@@ -19,7 +19,7 @@ import indexing.methods as methods
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.maps.displayed import Displayed
-from indexing.tiling.loops.accumulators import accumulator_registers
+from indexing.tiling.loops.accumulators import accumulators_of
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures
 from indexing.tiling.loops.block_rules import BlockRules, DeviceRules
@@ -309,12 +309,12 @@ class _LoopSearch:
                         name = tile.array.instruction.name
                         reason = f"a step reads no box of `{name}`; accept='boxes' allows it"
                         return "accept='box'", reason
-        registers = accumulator_registers(self.model, self.phases(steps), axes)
-        if isinstance(registers, Unknown):
-            return "counts", registers.reason
+        accumulators = accumulators_of(self.model, self.phases(steps), axes)
+        if isinstance(accumulators, Unknown):
+            return "counts", accumulators.reason
         rules, model = self.rules, self.model
-        held = rules.of_figures(model, axes, figures, registers)
-        return next(chain(rules.too_full(model, registers), held), None)
+        held = rules.of_figures(model, axes, figures, accumulators)
+        return next(chain(rules.too_full(model, accumulators), held), None)
 
     @property
     def _splittable(self) -> bool:

@@ -18,7 +18,7 @@ from indexing.maps.indexing_map import Grade
 from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
 from indexing.tiling.computations.tile_boxes import concrete_box
-from indexing.tiling.loops.accumulators import accumulator_registers
+from indexing.tiling.loops.accumulators import Accumulators, accumulators_of
 from indexing.tiling.loops.axes import Axes
 from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
 from indexing.tiling.loops.loop_model import LoopModel
@@ -221,12 +221,11 @@ class LoopTiling(PrintedKernels):
 
     @property
     def resident_bytes(self) -> int | Unknown:
-        """The most bytes of operand tiles that a block holds in one stage.
+        """The most bytes of operand tiles, staying or of a step, of a block in one stage.
 
-        The maximum over phases of the tiles that stay and those of a step, without accumulators.
+        The maximum over phases, without accumulators.
         """
-        figures = self._figures
-        return figures if isinstance(figures, Unknown) else figures.resident
+        return figures if isinstance(figures := self._figures, Unknown) else figures.resident
 
     @property
     def padded_resident_bytes(self) -> int | Unknown:
@@ -259,14 +258,17 @@ class LoopTiling(PrintedKernels):
     def vmem_bytes(self) -> int | Unknown:
         """Bytes of VMEM of a TPU's core: padded blocks in two buffers, accumulators of products."""
         held = self._held
-        if isinstance(held, Unknown):
-            return held
-        return vmem_of(self.model, self.axes, held[0].phases, held[1])
+        return held if isinstance(held, Unknown) else vmem_of(self.model, self.axes, *held)
 
-    @cached_property
+    @property
     def accumulator_registers(self) -> int | Unknown:
         """Elements of accumulators of a block, each of which fills a 32-bit register."""
-        return accumulator_registers(self.model, self.loop_phases, self.axes)
+        held = self._accumulators
+        return held if isinstance(held, Unknown) else held.registers
+
+    @cached_property
+    def _accumulators(self) -> Accumulators | Unknown:
+        return accumulators_of(self.model, self.loop_phases, self.axes)
 
     # ------------------------------------------------------------ devices
 
@@ -385,12 +387,11 @@ class LoopTiling(PrintedKernels):
         return self.model.measure(self.axes, self.loop_phases, self.serial, self.split_k)
 
     @property
-    def _held(self) -> tuple[BlockFigures, int] | Unknown:
-        """Figures, and elements of accumulators."""
-        figures, registers = self._figures, self.accumulator_registers
+    def _held(self) -> tuple[BlockFigures, Accumulators] | Unknown:
+        figures, accumulators = self._figures, self._accumulators
         if isinstance(figures, Unknown):
             return figures
-        return registers if isinstance(registers, Unknown) else (figures, registers)
+        return accumulators if isinstance(accumulators, Unknown) else (figures, accumulators)
 
     def __str__(self) -> str:
         return methods.loop_tiling_text(self)

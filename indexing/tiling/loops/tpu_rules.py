@@ -10,8 +10,9 @@ from typing import ClassVar
 from hlo.arguments import checked_constructor
 from hlo.shapes.shape import Shape
 from indexing.devices.tpus import LANES, padded_bytes, tile_rows, vmem_capacity
+from indexing.tiling.loops.accumulators import Accumulators
 from indexing.tiling.loops.axes import Axes
-from indexing.tiling.loops.block_figures import BlockFigures, PhaseFigures
+from indexing.tiling.loops.block_figures import BlockFigures
 from indexing.tiling.loops.block_rules import DeviceRules, Violation
 from indexing.tiling.loops.dot_tiles import read_extents
 from indexing.tiling.loops.loop_model import LoopModel
@@ -90,7 +91,7 @@ class TpuRules(DeviceRules):
         model: LoopModel,
         axes: Axes,
         figures: BlockFigures,
-        accumulators: int,
+        accumulators: Accumulators,
         stages: int | None = None,  # two buffers of each block
         warps: int | None = None,
     ) -> Iterator[Violation]:
@@ -103,7 +104,7 @@ class TpuRules(DeviceRules):
                         f"{size} indices of a dimension of {name}: a multiple of {tile} or all "
                         f"{whole} required",
                     )
-        needed = vmem_of(model, axes, figures.phases, accumulators)
+        needed = vmem_of(model, axes, figures, accumulators)
         if needed > self.vmem:
             yield "VMEM", f"{needed:,} bytes: at most {self.vmem:,} allowed"
 
@@ -122,14 +123,14 @@ def tiled_sizes(
         yield size, whole, tile
 
 
-def vmem_of(model: LoopModel, axes: Axes, phases: Sequence[PhaseFigures], accumulators: int) -> int:
+def vmem_of(model: LoopModel, axes: Axes, figures: BlockFigures, accumulators: Accumulators) -> int:
     """Return the bytes of blocks in VMEM in the largest phase, of the result, and accumulators."""
     result = _padded_bytes(model.shape, [axes[k].step for k in range(model.rank)])
     operands = [
         sum([_padded_bytes(tile.array.array_shape, tile.extents) for tile in phase.tiles])
-        for phase in phases
+        for phase in figures.phases
     ]
-    return BUFFERS * (max(operands, default=0) + result) + 4 * accumulators
+    return BUFFERS * (max(operands, default=0) + result) + accumulators.vmem_bytes
 
 
 def _blocks(

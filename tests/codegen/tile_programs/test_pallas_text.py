@@ -193,3 +193,26 @@ def test_kernels_are_compiled_for_a_tpu(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.codegen.tile_programs.tpu_compilation"]
     subprocess.run([*command, str(given), str(results)], cwd=ROOT, env=environment(""), check=True)
     assert pickle.loads(results.read_bytes()) == [True] * len(COMPILED)
+
+
+@pytest.mark.parametrize(
+    "m, n, k, sizes, step",
+    [
+        (8192, 8, 512, (4096, 8), 128),
+        (64, 64, 32, (32, 64), 8),
+        (2048, 2048, 512, (512, 512), 128),
+    ],
+)
+def test_the_vmem_of_a_tiling_is_that_of_its_kernel(
+    m: int, n: int, k: int, sizes: tuple[int, int], step: int
+) -> None:
+    """Narrow tiles of accumulators fill whole rows of 128 lanes, too."""
+    jax = pytest.importorskip("jax", reason="needs the extra xla")
+    root = hlo.parse(
+        f"ENTRY e {{ a = f32[{m},{k}] parameter(0)  b = f32[{k},{n}] parameter(1)  ROOT kernel_d = "
+        f"f32[{m},{n}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}"
+    ).entry.root
+    tiling = indexing.tile(root, sizes, loop_sizes={"k": step})
+    arguments = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((m, k), (k, n))]
+    (call,) = indexing.pallas.check(_only_function(str(tiling.to_pallas())), *arguments).calls
+    assert tiling.vmem_bytes == call.vmem_bytes
