@@ -27,17 +27,23 @@ from indexing.ops.access_edge import AccessEdge
 from simplifier.unknown import first_unknown
 
 
-def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
-    """Return the maps from an output to each operand."""
-    answer = _to_operands(walk, instruction, output_id)
+def to_operands(
+    walk: Walk, instruction: Instruction, output_id: int, *, fold: bool = False
+) -> Answer:
+    """Return the maps from an output to each operand.
+
+    Args:
+        fold: follow the values of operands that the program determines, as the maps to parameters.
+    """
+    answer = _to_operands(walk, instruction, output_id, fold)
     if not walk.edges.options.assume:
         return answer
     return _mark_assumptions(
-        answer, _to_operands(walk.without_assumptions, instruction, output_id), walk
+        answer, _to_operands(walk.without_assumptions, instruction, output_id, fold), walk
     )
 
 
-def _to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
+def _to_operands(walk: Walk, instruction: Instruction, output_id: int, fold: bool) -> Answer:
     path = _output_path(instruction, output_id)
     if instruction.called_computations:
         walk.prepare([instruction], backward=True)
@@ -46,14 +52,15 @@ def _to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer
     start, operands = ArrayRef(instruction, path), instruction.operands
 
     def edges() -> Iterator[_PlacedEdge]:
-        for edge in walk.backward_edges(start):
+        for edge in walk.backward_edges(start, fold=fold):
             yield edge.operand, edge.operand_path, edge
 
     def spaces(edge: AccessEdge) -> SpacePair:
         end = ArrayRef(operands[edge.operand], edge.operand_path)
         return walk.edges.spaces(start, end)
 
-    return _answer(walk, instruction, "output-to-input", output_id, operands, edges, spaces)
+    answer = partial(_answer, walk, instruction, "output-to-input", output_id, operands)
+    return answer(edges, spaces, is_of_op=not fold)
 
 
 def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
@@ -274,11 +281,17 @@ def _answer(
     operands: tuple[Instruction, ...],
     edges: Callable[[], Iterable[_PlacedEdge]],
     spaces: _Spaces,
+    *,
+    is_of_op: bool = True,
 ) -> Answer:
-    """Return the answer with these edges; instructions with the same op and shapes share it."""
+    """Return the answer with these edges; instructions with the same op and shapes share it.
+
+    Args:
+        is_of_op: False if the edges depend on the values of operands.
+    """
     if not operands:
         return Answer(instruction, direction, number, (), *_NOTHING)
-    key = walk.edges.sharing_key(instruction, direction, number)
+    key = walk.edges.sharing_key(instruction, direction, number) if is_of_op else None
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
         listed = [_UNREAD] * len(operands)

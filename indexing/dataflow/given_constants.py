@@ -1,10 +1,11 @@
 """Answers about a program in which given values of parameters are constants.
 
-In a loop whose masks depend on a parameter, all iterations between a read and a result decide
-whether the result needs it, which no runtime variable states.  If the parameter is a constant, the
-maps are those of the loop with the masks of each iteration.  The elements that an update replaces
-are left out of the maps if its window is constant, also where its complement has many pieces.  A
-loop whose number of iterations is no formula has one if its bound and start are constants.
+Maps state only those masks that have a formula.  In a loop, all iterations between a read and a
+result decide whether the result needs it, which no runtime variable states.  If the parameter on
+which masks depend is a constant, the maps are those with the values of the masks.  The elements
+that an update replaces are left out of the maps if its window is constant, also where its
+complement has many pieces.  A loop whose number of iterations is no formula has one if its bound
+and start are constants.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from hlo.formats.parser import parse
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
+from hlo.shapes.shape import Shape
 from indexing.dataflow.answering import to_operands, to_parameters
+from indexing.dataflow.constants import is_integral
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.masks import decides_reads
+from indexing.dataflow.masks import decides
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.refinement import has_exact_pieces
 from indexing.dataflow.walk import Walk
@@ -32,7 +35,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, has_device
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
-from indexing.ops.control import While
+from indexing.ops.control import Conditional, While
 from simplifier.unknown import Unknown
 
 Values: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
@@ -44,7 +47,7 @@ MAX_COPIES: Final = 8
 
 
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
-    """Return the answer for given values of parameters that decide loops or updates.
+    """Return the answer for given values of parameters that decide masks, loops or updates.
 
     A loop is decided if its masks or its number of iterations are, and an update if the maps
     include elements that a `dynamic-update-slice` replaces.  Other answers, and those
@@ -89,7 +92,7 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     inside = copy.computations[instruction.computation.name][instruction.name]
     walk = Walk(LocalEdges(options))
     if _is_to_operands(answer):
-        known = _columns(to_operands(walk, inside, answer.domain_id))
+        known = _columns(to_operands(walk, inside, answer.domain_id, fold=True))
         return _join_answers(answer, known, values)
     in_copy = to_parameters(walk, inside, answer.domain_id)
     of = dict(zip([p.name for p in in_copy.operands], _columns(in_copy), strict=True))
@@ -109,32 +112,40 @@ def _is_to_operands(answer: Answer) -> bool:
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if values may decide the masks or the end of a loop, or a window of an update.
+    """Return True if values may decide masks, the reads of a loop, or the window of an update.
 
-    The end of a loop, or an update, is the reason of a map that is `may`.
+    Updates count if they are the reason of a map that is `may`.
     """
     reasons = chain(*chain(*answer.reasons))
     sources = {reason.instruction for reason in reasons if reason.instruction is not None}
-    if any(isinstance(each.op, While) or has_exact_pieces(each) for each in sources):
+    if any(map(has_exact_pieces, sources)):
         return True
     instructions = [answer.instruction]
     needed = instructions if _is_to_operands(answer) else dependencies_of(instructions)
-    return any(map(_is_or_calls_masked_loop, needed))
+    return any(map(_has_mask, needed))
 
 
-def _is_or_calls_masked_loop(instruction: Instruction) -> bool:
-    """Return True if masks may decide what an iteration of a loop reads."""
-    called = instruction.called_computations
-    own = decides_reads if isinstance(instruction.op, While) else _calls_masked_loop
-    return any(map(own, called))
+def _has_mask(instruction: Instruction) -> bool:
+    """Return True if values may decide which elements an instruction, or one that it calls, needs.
+
+    Not every mask has a formula that maps state.  The choice of one integer does not count: it is
+    that of an index, such as one from the end of an array.
+    """
+    if isinstance(instruction.op, Conditional | While):
+        return True
+    is_mask = decides(instruction) and not _is_one_integer(instruction)
+    return is_mask or any(map(_holds_mask, instruction.called_computations))
 
 
-def _calls_masked_loop(computation: Computation) -> bool:
+def _holds_mask(computation: Computation) -> bool:
     return bottom_up(
-        computation,
-        _calls_masked_loop,
-        lambda c: any(map(_is_or_calls_masked_loop, dependencies_of([c.root]))),
+        computation, _holds_mask, lambda c: any(map(_has_mask, dependencies_of([c.root])))
     )
+
+
+def _is_one_integer(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return isinstance(shape, Shape) and shape.size == 1 and is_integral(ArrayRef(instruction))
 
 
 def _kept_copy(computation: Computation, values: Values) -> Module | None:

@@ -99,12 +99,22 @@ def join_pieces(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[Indexin
     shared, runtime = share_runtime([over_dims(piece, variables) for piece in pieces])
     formulas = list(dict.fromkeys([piece.results[0] for piece in shared]))
     for formula in formulas if len(formulas) == 1 else filter(_divides, formulas):
-        mentioned = set(formula.variables())
-        kept = [rt for rt in runtime if rt.variable in mentioned]
+        kept = _needed_values(formula, runtime)
         whole = IndexingMap.of(variables, [formula], runtime=kept)
         if all(_has_values(whole, piece) for piece in shared):
             return [whole]
     return pieces
+
+
+def _needed_values(formula: Expr, runtime: Sequence[RuntimeVariable]) -> list[RuntimeVariable]:
+    """Return the runtime variables of a formula, and those in their indices, which precede them."""
+    mentioned = set(formula.variables())
+    needed: list[RuntimeVariable] = []
+    for rt in reversed(runtime):
+        if rt.variable in mentioned:
+            needed.insert(0, rt)
+            mentioned.update([v for index in rt.index for v in index.variables()])
+    return needed
 
 
 def _divides(formula: Expr) -> bool:
