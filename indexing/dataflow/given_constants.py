@@ -85,18 +85,23 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     """
     if not (values and _is_on_one_device(answer) and _may_be_decided(answer)):
         return answer
-    instruction = answer.instruction
-    copy = _kept_copy(instruction.computation, values)
+    copy = _kept_copy(answer.instruction.computation, values)
     if copy is None:
         return answer
+    key = with_constants, answer.instruction, answer.operands, answer.domain_id, options
+    known = copy.memoised(key, lambda: _known_columns(answer, copy, options))
+    return _join_answers(answer, known, values)
+
+
+def _known_columns(answer: Answer, copy: Module, options: Options) -> list[_Column]:
+    """Return the parts of the answer in another module, for each operand of the answer."""
+    instruction, walk = answer.instruction, Walk(LocalEdges(options))
     inside = copy.computations[instruction.computation.name][instruction.name]
-    walk = Walk(LocalEdges(options))
     if _is_to_operands(answer):
-        known = _columns(to_operands(walk, inside, answer.domain_id, fold=True))
-        return _join_answers(answer, known, values)
-    in_copy = to_parameters(walk, inside, answer.domain_id)
-    of = dict(zip([p.name for p in in_copy.operands], _columns(in_copy), strict=True))
-    return _join_answers(answer, [of.get(p.name, _NOTHING) for p in answer.operands], values)
+        return _columns(to_operands(walk, inside, answer.domain_id, fold=True))
+    known = to_parameters(walk, inside, answer.domain_id)
+    of = dict(zip([p.name for p in known.operands], _columns(known), strict=True))
+    return [of.get(p.name, _NOTHING) for p in answer.operands]
 
 
 def _is_on_one_device(answer: Answer) -> bool:
