@@ -36,6 +36,7 @@ from indexing.maps.indexing_map import IndexingMap, has_device
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.ops.control import Conditional, While
+from indexing.ops.scatter import Scatter
 from simplifier.unknown import Unknown
 
 Values: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
@@ -117,13 +118,13 @@ def _is_to_operands(answer: Answer) -> bool:
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if values may decide masks, the reads of a loop, or the window of an update.
+    """Return True if values may decide masks, the reads of a loop, or which elements are replaced.
 
-    Updates count if they are the reason of a map that is `may`.
+    Updates and scatters count if they are the reason of a map that is `may`.
     """
     reasons = chain(*chain(*answer.reasons))
     sources = {reason.instruction for reason in reasons if reason.instruction is not None}
-    if any(map(has_exact_pieces, sources)):
+    if any(isinstance(each.op, Scatter) or has_exact_pieces(each) for each in sources):
         return True
     instructions = [answer.instruction]
     needed = instructions if _is_to_operands(answer) else dependencies_of(instructions)

@@ -93,6 +93,8 @@ def _fold_at(
     cases, mentioned = _cases(source, index, rt, around)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
     rest += tuple([each for each in mentioned if each not in rest])
+    if cases is not None and pieces * len(cases) > MAX_CASES:
+        cases = [case for case in cases if not are_disjoint([*piece.constraints, *case[1]])]
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=(*rt.iterations, *index))
         traced = replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))

@@ -78,6 +78,13 @@ TABLE = """
     w = (s32[], f32[5], f32[3], s32[3]) while(s), condition=more, body=body
     ROOT r = f32[3] get-tuple-element(w), index=2
   }"""
+WRITTEN = """
+  last { old = f32[] parameter(0)  ROOT new = f32[] parameter(1) }
+  ENTRY e {
+    x = f32[6] parameter(0)  k = s32[3] parameter(1)  z = f32[3] constant({7, 8, 9})
+    ROOT r = f32[6] scatter(x, k, z), update_window_dims={}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=last
+  }"""
 PAGES = """
   ENTRY e {
     x = f32[6] parameter(0)  k = s32[4] parameter(1)  two = s32[] constant(2)
@@ -89,6 +96,7 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
     "maximum": (MAXIMUM, [(2, 5, 1), (-3, -1, -2), (0, 0, 1)]),
     "wide": (WIDE, [-1, 0, 3, 1 << 40]),
     "branches": (BRANCHES, [(True, True, False), (True, False, False)]),
+    "written": (WRITTEN, [(2, 0, 4), (5, 3, 6), (-1, 9, 3)]),
     "table": (TABLE, [(2, 0, 4), (9, -1, 3)]),
     "remainder": (PAGES.replace("OP", "remainder"), [(5, -3, 4, 1), (5, -3, 4, 2), (1, 2, 3, -7)]),
     "divide": (PAGES.replace("OP", "divide"), [(5, -3, 4, 1), (5, -3, 7, 2), (9, 2, 3, 0)]),
@@ -121,7 +129,7 @@ def needed(root: hlo.Instruction, k: np.ndarray[Any, Any]) -> set[tuple[int, int
 @pytest.mark.parametrize(("name", "value"), list(cases()))
 def test_given_values_decide_what_is_needed(name: str, value: object, exact: bool) -> None:
     root = hlo.parse(PROGRAMS[name][0]).entry.root
-    k = np.array(value, TYPES.get(name, np.int32))
+    k: np.ndarray[Any, Any] = np.array(value, TYPES.get(name, np.int32))
     answer = indexing.to_parameters(root, exact=exact)
     pairs = set()
     for at in range(root.shape.dims[0]):  # type: ignore[union-attr]
@@ -130,3 +138,19 @@ def test_given_values_decide_what_is_needed(name: str, value: object, exact: boo
         assert region.grade == "exact"
         pairs |= {(at, element) for (element,) in region.elements()}
     assert pairs == needed(root, k)
+
+
+@pytest.mark.parametrize("table", [((0, 9), (-3, 2), (1, 3)), ((9, -9), (-9, 9), (7, 7))])
+def test_constant_indices_outside_of_both_dimensions_are_clamped(
+    table: tuple[tuple[int, int], ...],
+) -> None:
+    """Each of the columns has three cases, and few of their pairs are possible."""
+    text = "}, {".join(f"{first}, {second}" for first, second in table)
+    root = hlo.parse(f"""ENTRY e {{ x = f32[5,4] parameter(0)  i = s32[3,2] constant({{{{{text}}}}})
+      ROOT r = f32[3] gather(x, i), offset_dims={{}}, collapsed_slice_dims={{0,1}},
+        start_index_map={{1,0}}, index_vector_dim=1, slice_sizes={{1,1}} }}""").entry.root
+    maps = indexing.to_parameters(root).maps[0]
+    assert not any(m.runtime for m in maps)
+    for at, (column, row) in enumerate(table):
+        reached = {m.evaluate(dims=(at,)) for m in maps} - {None}
+        assert reached == {(min(max(row, 0), 4), min(max(column, 0), 3))}
