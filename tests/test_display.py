@@ -224,7 +224,7 @@ def test_data_frames_have_the_reasons_of_may_maps() -> None:
         "f32[5,5] dynamic-update-slice(f32[5,5] p, f32[2,2] u, s32[] i, s32[] j)"
     )
     reasons = indexing.output_to_input(update).to_dataframe()["reasons"]
-    assert reasons[0].startswith("dynamic-update-slice `out`: elements that the update replaces")
+    assert reasons[0].startswith("dynamic-update-slice `out`: replaced elements are included")
     assert reasons.isna().tolist() == [False, True, True, True]
 
 

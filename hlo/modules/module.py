@@ -64,8 +64,8 @@ class Instruction(InstructionText):
 
     >>> import hlo
     >>> p, n = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
-    >>> n.operands, p.users, n.shape, n.op, n.is_root
-    ((<parameter 'p' of 'e'>,), (<negate 'n' of 'e'>,), <shape f32[2]>, Negate(), True)
+    >>> n.operands, p.users, n.shape, n.opcode, n.is_root
+    ((<parameter 'p' of 'e'>,), (<negate 'n' of 'e'>,), <shape f32[2]>, 'negate', True)
     """
 
     __slots__ = (

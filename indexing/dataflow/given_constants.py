@@ -1,11 +1,10 @@
 """Answers about a program in which given values of parameters are constants.
 
-Maps state only those masks that have a formula.  In a loop, all iterations between a read and a
-result decide whether the result needs it, which no runtime variable states.  If the parameter on
-which masks depend is a constant, the maps are those with the values of the masks.  The elements
-that an update replaces are left out of the maps if its window is constant, also where its
-complement has many pieces.  A loop whose number of iterations is no formula has one if its bound
-and start are constants.
+In a loop whose masks depend on a parameter, all iterations between a read and a result decide
+whether the result needs it, which no runtime variable states.  If the parameter is a constant, the
+maps are those of the loop with the masks of each iteration.  The elements that an update replaces
+are left out of the maps if its window is constant, also where its complement has many pieces.  A
+loop whose number of iterations is no formula has one if its bound and start are constants.
 """
 
 from __future__ import annotations
@@ -22,11 +21,8 @@ from hlo.formats.parser import parse
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
-from hlo.shapes.shape import Shape
 from indexing.dataflow.answering import to_operands, to_parameters
-from indexing.dataflow.constants import is_integral
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.masks import decides
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.refinement import has_exact_pieces
 from indexing.dataflow.walk import Walk
@@ -48,7 +44,7 @@ MAX_COPIES: Final = 8
 
 
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
-    """Return the answer for given values of parameters that decide masks, loops or updates.
+    """Return the answer for given values of parameters that decide loops or updates.
 
     A loop is decided if its masks or its number of iterations are, and an update if the maps
     include elements that a `dynamic-update-slice` replaces.  Other answers, and those
@@ -118,7 +114,7 @@ def _is_to_operands(answer: Answer) -> bool:
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if values may decide masks, the reads of a loop, or which elements are replaced.
+    """Return True if values may decide branches, the reads of a loop, or what is replaced.
 
     Updates and scatters count if they are the reason of a map that is `may`.
     """
@@ -128,30 +124,20 @@ def _may_be_decided(answer: Answer) -> bool:
         return True
     instructions = [answer.instruction]
     needed = instructions if _is_to_operands(answer) else dependencies_of(instructions)
-    return any(map(_has_mask, needed))
+    return any(map(_is_or_calls_loop, needed))
 
 
-def _has_mask(instruction: Instruction) -> bool:
-    """Return True if values may decide which elements an instruction, or one that it calls, needs.
-
-    Not every mask has a formula that maps state.  The choice of one integer does not count: it is
-    that of an index, such as one from the end of an array.
-    """
+def _is_or_calls_loop(instruction: Instruction) -> bool:
+    """Return True for a loop or a conditional, and for a call of one."""
     if isinstance(instruction.op, Conditional | While):
         return True
-    is_mask = decides(instruction) and not _is_one_integer(instruction)
-    return is_mask or any(map(_holds_mask, instruction.called_computations))
+    return any(map(_calls_loop, instruction.called_computations))
 
 
-def _holds_mask(computation: Computation) -> bool:
+def _calls_loop(computation: Computation) -> bool:
     return bottom_up(
-        computation, _holds_mask, lambda c: any(map(_has_mask, dependencies_of([c.root])))
+        computation, _calls_loop, lambda c: any(map(_is_or_calls_loop, dependencies_of([c.root])))
     )
-
-
-def _is_one_integer(instruction: Instruction) -> bool:
-    shape = instruction.shape
-    return isinstance(shape, Shape) and shape.size == 1 and is_integral(ArrayRef(instruction))
 
 
 def _kept_copy(computation: Computation, values: Values) -> Module | None:

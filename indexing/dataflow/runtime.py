@@ -93,8 +93,7 @@ def _fold_at(
     cases, mentioned = _cases(source, index, rt, around)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
     rest += tuple([each for each in mentioned if each not in rest])
-    if cases is not None and pieces * len(cases) > MAX_CASES:
-        cases = [case for case in cases if not are_disjoint([*piece.constraints, *case[1]])]
+    cases = _possible_cases(cases, piece) if cases and pieces * len(cases) > MAX_CASES else cases
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=(*rt.iterations, *index))
         traced = replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
@@ -109,6 +108,11 @@ def _fold_at(
             results=tuple(map(swap, piece.results)),
             constraints=tuple([c for c in (*kept, *conditions) if not c.is_true]),
         )
+
+
+def _possible_cases(cases: Cases, piece: IndexingMap) -> Cases:
+    """Return the cases whose conditions the constraints of a piece do not exclude."""
+    return [case for case in cases if not are_disjoint([*piece.constraints, *case[1]])]
 
 
 def _cases(

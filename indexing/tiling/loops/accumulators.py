@@ -17,7 +17,7 @@ from simplifier.unknown import Unknown
 
 
 class Accumulators(NamedTuple):
-    """What the accumulators of a block hold, in the phase that holds most.
+    """The registers and bytes of the accumulators of a block, in the phase that holds most.
 
     Attributes:
         registers: their elements, one 32-bit register each.
