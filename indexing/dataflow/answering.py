@@ -33,7 +33,7 @@ def to_operands(
     """Return the maps from an output to each operand.
 
     Args:
-        fold: follow the values of operands that the program determines, as the maps to parameters.
+        fold: replace runtime variables by their value if the program determines it.
     """
     answer = _to_operands(walk, instruction, output_id, fold)
     if not walk.edges.options.assume:
@@ -59,8 +59,10 @@ def _to_operands(walk: Walk, instruction: Instruction, output_id: int, fold: boo
         end = ArrayRef(operands[edge.operand], edge.operand_path)
         return walk.edges.spaces(start, end)
 
-    answer = partial(_answer, walk, instruction, "output-to-input", output_id, operands)
-    return answer(edges, spaces, is_of_op=not fold)
+    return _answer(
+        *(walk, instruction, "output-to-input", output_id, operands, edges, spaces),
+        is_of_op=not fold,
+    )
 
 
 def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:

@@ -46,9 +46,10 @@ MAX_COPIES: Final = 8
 def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     """Return the answer for given values of parameters that decide loops or updates.
 
-    A loop is decided if its masks or its number of iterations are, and an update if the maps
-    include elements that a `dynamic-update-slice` replaces.  Other answers, and those
-    about several devices, are returned as they are.  The maps to the given parameters stay.
+    The answer for the program with constants replaces one that depends on a loop or a conditional,
+    or whose maps include elements that a `dynamic-update-slice` or a scatter replaces.  Other
+    answers, and those about several devices, are returned as they are.  The maps to the given
+    parameters stay.
 
     Args:
         options: the options of the answer.
@@ -103,8 +104,8 @@ def _known_columns(answer: Answer, copy: Module, options: Options) -> list[_Colu
 
 def _is_on_one_device(answer: Answer) -> bool:
     """Return True for maps on one device, to operands or to parameters."""
-    maps = list(chain(*answer.maps))
-    if answer.direction != "output-to-input" or not maps or any(map(has_device, maps)):
+    first = next(chain(*answer.maps), None)  # all maps have devices, or none
+    if answer.direction != "output-to-input" or first is None or has_device(first):
         return False
     return _is_to_operands(answer) or all(e.opcode == "parameter" for e in answer.operands)
 
@@ -114,9 +115,9 @@ def _is_to_operands(answer: Answer) -> bool:
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if values may decide branches, the reads of a loop, or what is replaced.
+    """Return True if values may decide branches, reads of loops, or which elements are replaced.
 
-    Updates and scatters count if they are the reason of a map that is `may`.
+    Updates and scatters count if they are the reason for the grade `may` of a map.
     """
     reasons = chain(*chain(*answer.reasons))
     sources = {reason.instruction for reason in reasons if reason.instruction is not None}

@@ -117,7 +117,8 @@ def _union(regions: Iterable[Region], array: ArrayRef, devices: int) -> Region:
 
 def _device_rank(answer: Answer) -> int:
     """Return the number of dimensions of an index before those of an array: 1 with devices."""
-    return int(any(has_device(m) for own in answer.maps for m in own))
+    first = next(chain(*answer.maps), None)  # all maps have the dimension, or none
+    return int(first is not None and has_device(first))
 
 
 def _check_start(answer: Answer) -> None:

@@ -17,7 +17,7 @@ from simplifier.unknown import Unknown
 
 
 class Accumulators(NamedTuple):
-    """The registers and bytes of the accumulators of a block, in the phase that holds most.
+    """The registers and bytes of accumulators: the most of any phase of a block.
 
     Attributes:
         registers: their elements, one 32-bit register each.
@@ -63,7 +63,7 @@ def accumulators_of(
 def _tile(
     model: LoopModel, array: ArrayRef, to_array: IndexingMap, axes: Axes
 ) -> Accumulators | Unknown:
-    """Return what the largest tile of one computed array holds."""
+    """Return the registers and bytes of the largest tile of one array."""
     if array.array_shape is None:
         return Accumulators(0, 0)
     sets = model.sets(array, to_array, axes)
