@@ -18,6 +18,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from hlo.text.source import HloError
 from indexing.dataflow.constants import MAX_ELEMENTS
 from indexing.dataflow.copies import MAX_TRACED, source_of
+from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import why_unbounded
@@ -253,20 +254,20 @@ def _compute_value(instruction: Instruction, operands: list[Any]) -> Any:
             return op.compute(
                 operands,
                 [operand.shape for operand in instruction.operands],
-                None if called is None else _function(called),
+                None if called is None else function_of(called),
             )
     except HloError:  # an elided constant, {...}
         return None
 
 
-def _function(computation: Computation) -> Callable[..., Any]:
+def function_of(computation: Computation) -> Callable[..., Any]:
     """Return a called computation of scalars as a function of arrays."""
     if is_fold(computation):
         return COMBINERS[computation.root.opcode].function
 
     def apply(*arguments: Any) -> Any:
         values: dict[Instruction, Any] = dict(zip(computation.parameters, arguments, strict=True))
-        for instruction in computation.instructions:
+        for instruction in dependencies_of([computation.root]):
             if instruction not in values:
                 operands = [values[operand] for operand in instruction.operands]
                 values[instruction] = _compute_value(instruction, operands)

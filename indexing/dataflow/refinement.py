@@ -15,6 +15,7 @@ from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.branches import branch_edges, restrict_to_parts
 from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.kept_elements import kept_edges
+from indexing.dataflow.known_reads import decides_reads, known_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
@@ -66,6 +67,8 @@ def refine_edges(
     of_runtime = options.follows_runtime_masks and around is None
     if backward and isinstance(instruction.op, Scatter):
         edges = _updated_edges(instruction, edges, of_runtime, calls)
+    if backward:
+        edges = known_edges(instruction, edges, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, of_runtime)
     if of_runtime and isinstance(instruction.op, Conditional):
@@ -79,7 +82,7 @@ def refine_edges(
 def can_refine(instruction: Instruction, op: MappedOp) -> bool:
     """Return True if `refine_edges` may change edges that follow from an op and its shapes."""
     is_update = isinstance(op, Scatter) or has_exact_pieces(instruction)
-    return is_update or can_be_decided(instruction)
+    return is_update or decides_reads(instruction) or can_be_decided(instruction)
 
 
 def _restricted_edges(

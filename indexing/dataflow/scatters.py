@@ -17,6 +17,7 @@ from hlo.shapes.mixed_radix import digits_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.constants import MAX_ELEMENTS
+from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.tables import table_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
@@ -96,7 +97,7 @@ def _known_scatter(instruction: Instruction, calls: int) -> KnownScatter | None:
 def replaces(instruction: Instruction) -> bool:
     """Return True if the combiner returns the update."""
     called = instruction.called_computations[0]
-    return called.root is called.parameters[1]
+    return origin_of_copy(ArrayRef(called.root)).instruction is called.parameters[1]
 
 
 def _kept_elements(maps: Maps) -> Iterator[IndexingMap]:

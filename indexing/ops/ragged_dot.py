@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -11,9 +12,13 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.unify import array, dims_of, may_be_same_dims
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.joining import join_maps
 from indexing.ops.base import Array, OperandMaps, TernaryOp, every_element
 from indexing.ops.dot import Dot
 from indexing.ops.element import Work
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, constant
 from simplifier.unknown import Unknown
 
 RaggedMode: TypeAlias = Literal["free", "contracting", "batch"]
@@ -139,25 +144,82 @@ class RaggedDot(TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
         right = self._one_group(second)
-        one = self._one_output(out)
-        of_left, of_right = _maps(self._dot.output_to_input(one, first, right))
-        if self._mode == "contracting":
-            group = IndexingMap.over(out, lambda d: d[1:])
-            of_left, of_right = group.then(of_left), group.then(of_right)
+        of_left, of_right = self._maps_of_dot(out, first, second)
         of_right = of_right.then(self._to_groups(right, second))
         return _may(of_left), _may(of_right), _may(every_element(out, third))
+
+    def _maps_of_dot(self, out: Shape, first: Shape, second: Shape) -> list[IndexingMap]:
+        """Return the maps to the left operand and to one group of the right one."""
+        one, right = self._one_output(out), self._one_group(second)
+        maps = _maps(self._dot.output_to_input(one, first, right))
+        if self._mode == "contracting":
+            group = IndexingMap.over(out, lambda d: d[1:])
+            maps = [group.then(m) for m in maps]
+        return maps
+
+    def maps_of_groups(
+        self, out: Shape, first: Shape, second: Shape, sizes: Array
+    ) -> tuple[tuple[IndexingMap, ...], tuple[IndexingMap, ...]]:
+        """Return the exact maps to both operands for known group sizes, of disjoint parts.
+
+        >>> import hlo, numpy as np
+        >>> dot = hlo.parse('''ENTRY e {
+        ...   x = f32[6,4] parameter(0)  w = f32[6,5] parameter(1)  n = s32[2] parameter(2)
+        ...   ROOT r = f32[2,4,5] ragged-dot(x, w, n), lhs_contracting_dims={0},
+        ...     rhs_contracting_dims={0}, lhs_ragged_dims={0} }''').entry.root
+        >>> shapes = dot.shape, *[operand.shape for operand in dot.operands[:2]]
+        >>> left, right = dot.op.maps_of_groups(*shapes, np.array([2, 3]))
+        >>> for m in left:
+        ...     print(m)
+        (d0, d1, d2)[s0] -> (s0, d1), domain: d0 in [0, 0], d1 in [0, 3], d2 in [0, 4], s0 in [0, 1]
+        (d0, d1, d2)[s0] -> (s0, d1), domain: d0 in [1, 1], d1 in [0, 3], d2 in [0, 4], s0 in [2, 4]
+        """
+        of_left, of_right = self._maps_of_dot(out, first, second)
+        if self._mode == "batch":
+            return (of_left,), (of_right,)
+        (ragged,) = self.lhs_ragged_dims
+        own = [*(self._outer(first.rank) if sizes.ndim > 1 else ()), ragged]
+        at = [of_left.results[k] for k in own]  # of an index of the output, and the range
+        if self._mode == "contracting":
+            at.append(of_left.dims[0].as_expr())
+        ends, one, parts = sizes.cumsum(-1), self._one_group(second), []
+        for *outer, group in np.ndindex(sizes.shape):
+            end = int(ends[(*outer, group)])
+            bounds = [*[(k, k) for k in outer], (end - int(sizes[(*outer, group)]), end - 1)]
+            if self._mode == "contracting":
+                bounds += [(group, group)]
+            where = [Constraint(e, *within) for e, within in zip(at, bounds, strict=True)]
+            to_group = self._to_group(one, group)
+            maps = [
+                of_left.with_constraints(where),
+                of_right.with_constraints(where).then(to_group),
+            ]
+            parts.append([m.simplify() for m in maps])
+        inside = [pair for pair in parts if not pair[0].is_known_empty]
+        lefts, rights = (join_maps([pair[k] for pair in inside]) for k in (0, 1))
+        return tuple([m.simplify() for m in lefts]), tuple([m.simplify() for m in rights])
 
     def _one_output(self, out: Shape) -> Shape:
         return out.with_dims(out.dims[1:]) if self._mode == "contracting" else out
 
     def _to_groups(self, right: Shape, second: Shape) -> IndexingMap:
         """The map from one group of the right operand to all its groups."""
-        d = list(dims(right))
         s = ranges(*[second.dims[g] for g in self.rhs_group_dims])
-        index = list(d)
-        for g, v in zip(self.rhs_group_dims, s, strict=True):
-            index.insert(g, v)
-        return IndexingMap.of(d, index, ranges=s)
+        return IndexingMap.of(dims(right), self._index_in_groups(right, s), ranges=s)
+
+    def _to_group(self, right: Shape, group: int) -> IndexingMap:
+        """The map from one group of the right operand to group number `group`."""
+        number = [constant(group)] * len(self.rhs_group_dims)
+        return IndexingMap.of(dims(right), self._index_in_groups(right, number))
+
+    def _index_in_groups(
+        self, right: Shape, number: Sequence[Variable | Expr]
+    ) -> list[Variable | Expr]:
+        """Return the index of the right operand from that of one group, and the group."""
+        index: list[Variable | Expr] = list(dims(right))
+        for g, value in zip(self.rhs_group_dims, number, strict=True):
+            index.insert(g, value)
+        return index
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
@@ -177,16 +239,40 @@ class RaggedDot(TernaryOp):
         dot = self._dot
         if self._mode == "batch":
             return dot.kernel(first, second).astype(kind)
-        ends = third.cumsum(-1)
-        parts = []
+        ends, parts = third.cumsum(-1), []
         for g in range(third.shape[-1]):
             inside = self._inside(first, ends[..., g] - third[..., g], ends[..., g])
+            if self._mode == "contracting":
+                parts.append(dot.kernel(*self._only_inside(inside, first, second)))
+                continue
             right = second
             for axis in self.rhs_group_dims:
-                right = second.take(g, axis)
-            parts.append(dot.kernel(np.where(inside, first, first.dtype.type(0)), right))
+                right = right.take(g, axis)
+            product = dot.kernel(first, right)
+            parts.append(np.where(self._rows(inside, product.ndim), product, product.dtype.type(0)))
         products = np.stack(parts)
         return (products if self._mode == "contracting" else products.sum(0)).astype(kind)
+
+    def _only_inside(self, inside: Array, first: Array, second: Array) -> tuple[Array, Array]:
+        """Return both operands with zeros where a mask of the left one is false."""
+        ours = (*self.lhs_batch_dims, *self.lhs_contracting_dims)
+        theirs = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
+        sizes = [1] * second.ndim
+        for our, their in zip(ours, theirs, strict=True):
+            sizes[their] = inside.shape[our]
+        order = [our for _, our in sorted(zip(theirs, ours, strict=True))]
+        others = [k for k in range(inside.ndim) if k not in ours]
+        of_second = inside.transpose(*order, *others).reshape(sizes)
+        zero, other = first.dtype.type(0), second.dtype.type(0)
+        return np.where(inside, first, zero), np.where(of_second, second, other)
+
+    def _rows(self, inside: Array, rank: int) -> Array:
+        """Return a mask of the left operand as one of its product, of rank `rank`."""
+        contracted = self.lhs_contracting_dims
+        free = [k for k in range(inside.ndim) if k not in (*self.lhs_batch_dims, *contracted)]
+        rows = inside.transpose(*self.lhs_batch_dims, *free, *contracted)
+        sizes = rows.shape[: inside.ndim - len(contracted)]
+        return rows.reshape(*sizes, *[1] * (rank - len(sizes)))
 
     def _inside(self, first: Array, start: Array, end: Array) -> Array:
         """Mask of the left operand: the index along the ragged dimension is in ``[start, end)``."""
