@@ -245,7 +245,7 @@ def report(program: Program, form: str) -> Report:
         except (hlo.HloError, AssertionError) as error:
             result.failures.append(f"not executed: {error!r}")
         else:
-            given = [with_values(answer, values, Options()) for answer in answers]
+            given = [with_values(answer, values) for answer in answers]
             _judge(result, given, needed, values, at)
     return result
 

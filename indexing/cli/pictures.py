@@ -118,7 +118,6 @@ def _figures_at(
 ) -> Iterator[Figure]:
     """Yield a figure for each answer about an instruction; report points outside of an array."""
     from indexing.drawing.region_pictures import AnswerPicture, start_of
-    from indexing.maps.options import Options
     from indexing.views.map_answers import given_values, is_decided_by, with_given_values
     from indexing.views.regions import PointError, check_point
 
@@ -136,7 +135,7 @@ def _figures_at(
             operands = frozenset(_drawn_numbers(answer, query))
             reporter.counts["--set"] += is_decided_by(query.values, answer)
             reporter.counts["--assume"] += any(m.assumptions for own in answer.maps for m in own)
-            valued = with_given_values(answer, query.values, Options(**query.options))
+            valued = with_given_values(answer, query.values)
             yield AnswerPicture(valued, request.point, values, operands).figure()
 
 

@@ -114,7 +114,7 @@ def _outputs_to_parameters(
     shared = Compositions(options, edges_first=False, keeps_steps=are_several)
     for start, number in zip(starts, output_ids, strict=True):
         reached = walk.to_only_parameter(start, shared)
-        yield _parameter_answer(start, number, parameters, reached, entry_of)
+        yield _parameter_answer(start, number, parameters, reached, entry_of, options)
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -131,12 +131,12 @@ def _all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]
     walk.prepare(computation.instructions, backward=True)
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     output, last = 0, None
-    entry_of = _memoised_entries(walk)
+    entry_of, options = _memoised_entries(walk), walk.edges.options
     for start, reached in walk.sweep(computation):
         instruction = start.instruction
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
-        yield _parameter_answer(start, output, tuple(needed), reached, entry_of)
+        yield _parameter_answer(start, output, tuple(needed), reached, entry_of, options)
 
 
 def _mark_all_assumptions(
@@ -238,6 +238,7 @@ def _parameter_answer(
     parameters: tuple[Instruction, ...],
     reached: dict[ArrayRef, MapSet],
     entry_of: Callable[[Path, MapSet], _Entry],
+    options: Options,
 ) -> Answer:
     """Return the answer for `parameters`, from the maps to all arrays that were reached."""
     entries: dict[Instruction, _Entry] = dict.fromkeys(parameters, _UNREAD)
@@ -253,7 +254,7 @@ def _parameter_answer(
         parameter: _unite_entries(leaf_entries) for parameter, leaf_entries in several.items()
     }
     contents = _contents(entries.values())
-    return Answer(start.instruction, "output-to-input", output_id, parameters, *contents)
+    return Answer(start.instruction, "output-to-input", output_id, parameters, *contents, options)
 
 
 def _memoised_entries(walk: Walk) -> Callable[[Path, MapSet], _Entry]:
@@ -291,18 +292,19 @@ def _answer(
     Args:
         is_of_op: False if the edges depend on the values of operands.
     """
+    options = walk.edges.options
     if not operands:
-        return Answer(instruction, direction, number, (), *_NOTHING)
+        return Answer(instruction, direction, number, (), *_NOTHING, options)
     key = walk.edges.sharing_key(instruction, direction, number) if is_of_op else None
     contents = None if key is None else _SHARED.get(key)
     if contents is None:
         listed = [_UNREAD] * len(operands)
-        for position, entry in _operand_entries(walk.edges.options, edges(), spaces):
+        for position, entry in _operand_entries(options, edges(), spaces):
             listed[position] = entry
         contents = _contents(listed)
         if key is not None and contents.is_of_shapes:
             _SHARED.keep(key, contents)
-    return Answer(instruction, direction, number, operands, *contents)
+    return Answer(instruction, direction, number, operands, *contents, options)
 
 
 def _operand_entries(

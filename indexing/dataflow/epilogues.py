@@ -110,6 +110,7 @@ def epilogue(
         tuple([map_set.unknown for map_set in map_sets]),
         tuple([tuple(map(each.reasons_of, ms)) for each, ms in zip(map_sets, maps, strict=True)]),
         tuple([tuple([is_control for _, is_control in each]) for each in distinct]),
+        walk.edges.options,
     )
 
 

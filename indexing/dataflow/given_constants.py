@@ -1,10 +1,11 @@
 """Answers about a program in which given values of parameters are constants.
 
-In a loop whose masks depend on a parameter, all iterations between a read and a result decide
-whether the result needs it, which no runtime variable states.  If the parameter is a constant, the
-maps are those of the loop with the masks of each iteration.  The elements that an update replaces
-are left out of the maps if its window is constant, also where its complement has many pieces.  A
-loop whose number of iterations is no formula has one if its bound and start are constants.
+Maps state only those masks that have a formula.  In a loop, all iterations between a read and a
+result decide whether the result needs it, which no runtime variable states.  If the parameter on
+which masks depend is a constant, the maps are those with the values of the masks.  The elements
+that an update replaces are left out of the maps if its window is constant, also where its
+complement has many pieces.  A loop whose number of iterations is no formula has one if its bound
+and start are constants.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from hlo.formats.parser import parse
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.modules.recursion import bottom_up
+from hlo.shapes.shape import Shape
 from indexing.dataflow.answering import to_operands, to_parameters
+from indexing.dataflow.constants import is_integral
 from indexing.dataflow.edges import LocalEdges
+from indexing.dataflow.known_reads import decides_reads
+from indexing.dataflow.masks import can_be_decided
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.refinement import has_exact_pieces
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, has_device
-from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
 from indexing.ops.control import Conditional, While
 from indexing.ops.scatter import Scatter
@@ -43,16 +47,12 @@ MAX_COPIES: Final = 8
 """Limit on the modules with constants that a computation keeps, for the last values."""
 
 
-def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
-    """Return the answer for given values of parameters that decide loops or updates.
+def with_constants(answer: Answer, values: Values) -> Answer:
+    """Return the answer for given values of parameters that decide masks, loops or updates.
 
-    The answer for the program with constants replaces one that depends on a loop or a conditional,
-    or whose maps include elements that a `dynamic-update-slice` or a scatter replaces.  Other
-    answers, and those about several devices, are returned as they are.  The maps to the given
-    parameters stay.
-
-    Args:
-        options: the options of the answer.
+    The answer for the program with constants replaces one that depends on a mask, a loop, a
+    conditional, a `dynamic-update-slice` or a scatter.  Other answers, and those about several
+    devices, are returned as they are.  The maps to the given parameters stay.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''
@@ -86,14 +86,14 @@ def with_constants(answer: Answer, values: Values, options: Options) -> Answer:
     copy = _kept_copy(answer.instruction.computation, values)
     if copy is None:
         return answer
-    key = with_constants, answer.instruction, answer.operands, answer.domain_id, options
-    known = copy.memoised(key, lambda: _known_columns(answer, copy, options))
+    key = with_constants, answer.instruction, answer.operands, answer.domain_id, answer.options
+    known = copy.memoised(key, lambda: _known_columns(answer, copy))
     return _join_answers(answer, known, values)
 
 
-def _known_columns(answer: Answer, copy: Module, options: Options) -> list[_Column]:
+def _known_columns(answer: Answer, copy: Module) -> list[_Column]:
     """Return the parts of the answer in another module, for each operand of the answer."""
-    instruction, walk = answer.instruction, Walk(LocalEdges(options))
+    instruction, walk = answer.instruction, Walk(LocalEdges(answer.options))
     inside = copy.computations[instruction.computation.name][instruction.name]
     if _is_to_operands(answer):
         return _columns(to_operands(walk, inside, answer.domain_id, fold=True))
@@ -115,30 +115,35 @@ def _is_to_operands(answer: Answer) -> bool:
 
 
 def _may_be_decided(answer: Answer) -> bool:
-    """Return True if values may decide branches, reads of loops, or which elements are replaced.
-
-    Updates and scatters count if they are the reason for the grade `may` of a map.
-    """
-    reasons = chain(*chain(*answer.reasons))
-    sources = {reason.instruction for reason in reasons if reason.instruction is not None}
-    if any(isinstance(each.op, Scatter) or has_exact_pieces(each) for each in sources):
-        return True
+    """Return True if values may decide masks, branches, loops, or which elements are replaced."""
     instructions = [answer.instruction]
     needed = instructions if _is_to_operands(answer) else dependencies_of(instructions)
-    return any(map(_is_or_calls_loop, needed))
+    return any(map(_may_decide, needed))
 
 
-def _is_or_calls_loop(instruction: Instruction) -> bool:
-    """Return True for a loop or a conditional, and for a call of one."""
-    if isinstance(instruction.op, Conditional | While):
+def _may_decide(instruction: Instruction) -> bool:
+    """Return True if values may decide which elements an instruction, or one that it calls, needs.
+
+    Not every mask has a formula that maps state.  The choice of one integer does not count: it is
+    that of an index, such as one from the end of an array.
+    """
+    if isinstance(instruction.op, Conditional | While | Scatter):
         return True
-    return any(map(_calls_loop, instruction.called_computations))
+    if has_exact_pieces(instruction) or decides_reads(instruction):
+        return True
+    is_mask = can_be_decided(instruction) and not _is_one_integer(instruction)
+    return is_mask or any(map(_calls_decision, instruction.called_computations))
 
 
-def _calls_loop(computation: Computation) -> bool:
+def _calls_decision(computation: Computation) -> bool:
     return bottom_up(
-        computation, _calls_loop, lambda c: any(map(_is_or_calls_loop, dependencies_of([c.root])))
+        computation, _calls_decision, lambda c: any(map(_may_decide, dependencies_of([c.root])))
     )
+
+
+def _is_one_integer(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return isinstance(shape, Shape) and shape.size == 1 and is_integral(ArrayRef(instruction))
 
 
 def _kept_copy(computation: Computation, values: Values) -> Module | None:

@@ -15,7 +15,6 @@ from indexing.dataflow.valued_maps import (
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.given_values import by_value_name
-from indexing.maps.options import Options
 from indexing.maps.regions import answers
 from indexing.maps.regions.selection import Index
 
@@ -41,7 +40,7 @@ def regions_at(
     """
     values = with_parameter_names(answer.instruction.computation, values)
     given = integer_values(answer.instruction.computation, values)
-    answer = with_constants(answer, given, Options())
+    answer = with_constants(answer, given)
     try:
         return answers.regions_at(answer, point, with_computed_values(answer, values))
     except TypeError as error:

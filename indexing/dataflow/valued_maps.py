@@ -6,7 +6,7 @@
 ...   n = s32[] parameter(1)
 ...   ROOT r = f32[2] dynamic-slice(x, n), dynamic_slice_sizes={2}
 ... }''').entry.root
->>> answer = with_values(indexing.output_to_input(root), {"n": 9}, Options())
+>>> answer = with_values(indexing.output_to_input(root), {"n": 9})
 >>> print(*answer.maps[0])
 (d0) -> (d0 + 6), domain: d0 in [0, 1]
 """
@@ -104,20 +104,20 @@ def integer_values(
     return {name: parameter_value(p, values[name]) for name, p in parameters if name in values}
 
 
-def with_values(answer: Answer, values: Mapping[str, ArrayLike], options: Options) -> Answer:
+def with_values(answer: Answer, values: Mapping[str, ArrayLike]) -> Answer:
     """Return an answer whose maps have the values that given integer parameters decide.
 
     A map for whose value there is no formula keeps its runtime variable.
     """
     computation = answer.instruction.computation
-    answer = with_constants(answer, integer_values(computation, values), options)
+    answer = with_constants(answer, integer_values(computation, values))
     evaluation = evaluation_of(computation, values)
     columns = []
     for rows in zip(answer.maps, answer.paths, answer.reasons, answer.control, strict=True):
         own = {
             (piece, *row): None
             for m, *row in zip(*rows, strict=True)
-            for piece in _pieces(m, evaluation, options)
+            for piece in _pieces(m, evaluation, answer.options)
         }
         columns.append(tuple(zip(*own, strict=True)) or ((),) * len(rows))
     maps, paths, reasons, control = tuple(zip(*columns, strict=True)) or ((),) * 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import indexing.methods as methods
@@ -10,6 +10,7 @@ from hlo.arguments import checked
 from indexing.maps.arrays import Path as Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.options import Options
 from indexing.maps.reasons import Reason as Reason
 from simplifier.unknown import UndecidedError as UndecidedError
 from simplifier.unknown import Unknown as Unknown
@@ -47,6 +48,7 @@ class Answer(Displayed):
         control: for each map, True if its elements decide only control: how many iterations of a
             loop, or which branch, are executed.  The values that are then computed do not depend
             on them, unless another map of the operand has the same elements.
+        options: the options of the query.
 
     Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops", for the directions.
 
@@ -66,6 +68,7 @@ class Answer(Displayed):
     unknown: tuple[Unknown | None, ...]
     reasons: tuple[tuple[tuple[Reason, ...], ...], ...]
     control: tuple[tuple[bool, ...], ...]
+    options: Options = field(default=Options(), compare=False)
 
     def at(
         self, *point: int | slice | EllipsisType, **values: ArrayLike

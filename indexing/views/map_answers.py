@@ -24,7 +24,6 @@ from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction
 from indexing.maps.arrays import ArrayRef, leaf_at
 from indexing.maps.explanation import steps_of
-from indexing.maps.options import Options
 from indexing.ops.structured_ops import parameter_numbers
 from indexing.views.map_query import GivenValues, Query
 from indexing.views.map_tables import MapRow, MapTable
@@ -80,7 +79,7 @@ def answers_to_parameters(
                 shapes = [leaf for _, leaf in leaves(last.shape)]
             is_decided = is_decided_by(query.values, result)
             if values:
-                result = with_values(result, values, Options(**query.options))
+                result = with_values(result, values)
             rows: list[MapRow] = []
             for k, parameter in enumerate(result.operands):
                 if query.operand is None or query.reads(number[parameter], parameter):
@@ -187,7 +186,7 @@ def _backward_rows(
     for output, result in zip(outputs, results, strict=True):
         if query.values:
             is_decided |= is_decided_by(query.values, result)
-            result = with_given_values(result, query.values, Options(**query.options))
+            result = with_given_values(result, query.values)
         operands = result.operands
         answers[output] = rows_by_operand = {}
         for k in query.requested(operands):
@@ -207,7 +206,7 @@ def _forward_rows(
         result = answering.from_operand(walk, instruction, k)
         if query.values:
             is_decided |= is_decided_by(query.values, result)
-            result = with_given_values(result, query.values, Options(**query.options))
+            result = with_given_values(result, query.values)
         for output in outputs:
             if rows := operand_rows(k, operands[k], result, output):
                 answers[output][k] = rows
@@ -236,10 +235,10 @@ def given_values(computation: Computation, values: GivenValues) -> dict[str, np.
     return given
 
 
-def with_given_values(result: Answer, values: GivenValues, options: Options) -> Answer:
+def with_given_values(result: Answer, values: GivenValues) -> Answer:
     """Return an answer with values of integer parameters."""
     given = given_values(result.instruction.computation, values)
-    return with_values(result, given, options) if given else result
+    return with_values(result, given) if given else result
 
 
 def is_decided_by(values: GivenValues, result: Answer) -> bool:

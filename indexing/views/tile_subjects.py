@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
-from indexing.maps.options import OptionChoices, Options
+from indexing.maps.options import OptionChoices
 from indexing.memory.executions import Executions, executions
 from indexing.tiling.sets.tiling import Target, TileDirection, Tiling, tiling_of
 from indexing.views.map_answers import is_decided_by, parameter_number, with_given_values
@@ -106,7 +106,7 @@ class TileSubject:
             masks: leave out what masks hide; see `tile`.
         """
         maps = self._answer_without_values(masks)
-        return with_given_values(maps, self.values, Options(exact=self.exact))
+        return with_given_values(maps, self.values)
 
     @property
     def uses_values(self) -> bool:

@@ -16,7 +16,6 @@ from hlo import Computation, Shape
 from hlo.shapes.shape import dtype
 from indexing.dataflow.valued_maps import with_values
 from indexing.execution import run, xla
-from indexing.maps.options import Options
 from tests.dataflow.influence import Array, different
 from tests.dataflow.programs import Run
 from tests.oracles import Pair, union
@@ -111,7 +110,7 @@ def check_given_values(program: Program) -> None:
     """Check that the maps with given values relate the right pairs."""
     for values in program.values:
         answer = indexing.to_parameters(program.entry.root)
-        given = with_values(answer, values, Options())
+        given = with_values(answer, values)
         for maps, parameter in zip(given.maps, program.entry.parameters, strict=True):
             assert not any(each.runtime for each in maps)
             assert union(maps) == program.pairs(parameter.name, values), (parameter, values)

@@ -13,7 +13,6 @@ import indexing
 from hlo import Module
 from indexing.cli import main
 from indexing.dataflow.given_constants import with_constants
-from indexing.maps.options import Options
 
 FOLDER = Path(__file__).parent / "data" / "masks"
 FORMS = ("lowered", "optimized")
@@ -40,7 +39,7 @@ def test_a_state_needs_the_elements_since_the_last_reset(form: str) -> None:
 def test_the_answer_is_about_the_module_that_was_asked_about(form: str) -> None:
     entry = scan(form).entry
     answer = indexing.to_parameters(entry.root)
-    given = with_constants(answer, {"reset": np.array([False] * 5 + [True])}, Options())
+    given = with_constants(answer, {"reset": np.array([False] * 5 + [True])})
     assert given.operands == answer.operands
     assert given.maps[1] == answer.maps[1]
     assert given.maps[0] != answer.maps[0]
@@ -50,9 +49,9 @@ def test_the_answer_is_about_the_module_that_was_asked_about(form: str) -> None:
 
 def test_an_answer_without_given_values_that_decide_it_stays() -> None:
     answer = indexing.to_parameters(scan("lowered").entry.root)
-    assert with_constants(answer, {}, Options()) is answer
+    assert with_constants(answer, {}) is answer
     other = indexing.to_parameters(hlo.load(str(FOLDER / "cache_set.lowered.hlo")).entry.root)
-    assert with_constants(other, {"pos": np.array(3)}, Options()) is other
+    assert with_constants(other, {"pos": np.array(3)}) is other
 
 
 def test_an_array_that_is_two_operands_of_a_call_has_two_answers() -> None:
@@ -100,7 +99,7 @@ def test_given_starts_make_the_base_of_an_update_exact(p: int, q: int) -> None:
     left[top : top + 2, first : first + 3] = False
     answer = indexing.to_parameters(hlo.parse(UPDATE).entry.root)
     assert [m.grade for m in answer.maps[0]] == ["may"]
-    given = with_constants(answer, {"p": np.array(p), "q": np.array(q)}, Options())
+    given = with_constants(answer, {"p": np.array(p), "q": np.array(q)})
     assert {m.grade for m in given.maps[0]} == {"exact"}
     reads = [i for i in np.ndindex(5, 7) for m in given.maps[0] if m.evaluate(dims=i) is not None]
     assert sorted(reads) == [tuple(map(int, i)) for i in np.argwhere(left)]
@@ -111,7 +110,7 @@ def test_given_starts_make_the_base_of_an_update_exact(p: int, q: int) -> None:
 
 def test_one_given_start_of_two_leaves_the_base_over_approximated() -> None:
     answer = indexing.to_parameters(hlo.parse(UPDATE).entry.root)
-    given = with_constants(answer, {"p": np.array(1)}, Options())
+    given = with_constants(answer, {"p": np.array(1)})
     assert [m.grade for m in given.maps[0]] == ["may"]
     (reason,) = given.reasons[0][0]
     assert reason.instruction is answer.instruction.computation["w"]
@@ -123,7 +122,7 @@ def test_a_start_that_a_float_decides_stays_unknown() -> None:
     """The index comes from a value that no integer parameter gives."""
     text = UPDATE.replace("p = s32[] parameter(2)", "f = f32[] parameter(2)  p = s32[] convert(f)")
     answer = indexing.to_parameters(hlo.parse(text).entry.root)
-    given = with_constants(answer, {"q": np.array(1)}, Options())
+    given = with_constants(answer, {"q": np.array(1)})
     assert [m.grade for m in given.maps[0]] == ["may"]
 
 

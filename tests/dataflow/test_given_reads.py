@@ -1,4 +1,4 @@
-"""Maps for given values that decide branches, reads and updates, against execution.
+"""Maps for given values that decide masks, branches, reads and updates, against execution.
 
 The oracle perturbs each element of an array: a result that no perturbation changes needs none.
 """
@@ -15,6 +15,22 @@ import hlo
 import indexing
 from indexing.execution import run
 
+MAXIMUM = """
+  larger { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT m = s32[] maximum(a, b) }
+  ENTRY e {
+    x = f32[6] parameter(0)  k = s32[3] parameter(1)  low = s32[] constant(-9)
+    m = s32[] reduce(k, low), dimensions={0}, to_apply=larger
+    i = s32[6] iota(), iota_dimension=0  n = s32[6] broadcast(m), dimensions={}
+    p = pred[6] compare(i, n), direction=LT  z = f32[] constant(0)
+    zs = f32[6] broadcast(z), dimensions={}  ROOT r = f32[6] select(p, x, zs)
+  }"""
+WIDE = """
+  ENTRY e {
+    x = f32[6] parameter(0)  k = s64[] parameter(1)
+    i = s64[6] iota(), iota_dimension=0  n = s64[6] broadcast(k), dimensions={}
+    p = pred[6] compare(i, n), direction=LT  z = f32[] constant(0)
+    zs = f32[6] broadcast(z), dimensions={}  ROOT r = f32[6] select(p, x, zs)
+  }"""
 BRANCHES = """
   double { a = f32[4] parameter(0)  ROOT s = f32[4] add(a, a) }
   back { a = f32[4] parameter(0)  ROOT r = f32[4] reverse(a), dimensions={0} }
@@ -77,12 +93,17 @@ PAGES = """
     s = s32[] OP(b, two)  ROOT r = f32[2] dynamic-slice(x, s), dynamic_slice_sizes={2}
   }"""
 PROGRAMS: dict[str, tuple[str, list[Any]]] = {
+    "maximum": (MAXIMUM, [(2, 5, 1), (-3, -1, -2), (0, 0, 1)]),
+    "wide": (WIDE, [-1, 0, 3, 1 << 40]),
     "branches": (BRANCHES, [(True, True, False), (True, False, False)]),
     "written": (WRITTEN, [(2, 0, 4), (5, 3, 6), (-1, 9, 3)]),
     "table": (TABLE, [(2, 0, 4), (9, -1, 3)]),
     "remainder": (PAGES.replace("OP", "remainder"), [(5, -3, 4, 1), (5, -3, 4, 2), (1, 2, 3, -7)]),
     "divide": (PAGES.replace("OP", "divide"), [(5, -3, 4, 1), (5, -3, 7, 2), (9, 2, 3, 0)]),
 }
+
+
+TYPES = {"wide": np.int64, "branches": np.bool_}
 
 
 def cases() -> Iterator[tuple[str, object]]:
@@ -109,7 +130,7 @@ def needed_pairs(root: hlo.Instruction, k: np.ndarray[Any, Any]) -> set[tuple[in
 @pytest.mark.parametrize(("name", "value"), list(cases()))
 def test_given_values_decide_what_is_needed(name: str, value: object, exact: bool) -> None:
     root = hlo.parse(PROGRAMS[name][0]).entry.root
-    k: np.ndarray[Any, Any] = np.array(value, np.bool_ if name == "branches" else np.int32)
+    k: np.ndarray[Any, Any] = np.array(value, TYPES.get(name, np.int32))
     answer = indexing.to_parameters(root, exact=exact)
     pairs = set()
     for at in range(root.shape.dims[0]):  # type: ignore[union-attr]

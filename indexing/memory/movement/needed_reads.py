@@ -19,7 +19,6 @@ from indexing.dataflow.valued_maps import with_values
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.options import Options
 from indexing.memory.movement.amounts import Amount, bytes_of
 from indexing.memory.movement.point_counts import Counter, Maps
 from simplifier.unknown import Unknown
@@ -81,7 +80,7 @@ def needed_reads(
     for number, _ in enumerate(leaves(instruction.shape)):
         answer = output_to_input(instruction, number)
         if values:
-            answer = with_values(answer, values, Options())
+            answer = with_values(answer, values)
         for k, operand in enumerate(instruction.operands):
             if answer.unknown[k] is not None:
                 unknown.add(k)
