@@ -13,8 +13,8 @@ from indexing.dataflow.conversions import integer_rule
 from indexing.dataflow.masks import drop_mask_values
 from indexing.dataflow.needed import dependent_on_parameters
 from indexing.dataflow.scalars import scalar_value
-from indexing.dataflow.value_pieces import ValueMaps
-from indexing.dataflow.values import named_values
+from indexing.dataflow.value_pieces import Surroundings, ValueMaps
+from indexing.dataflow.values import named_values, value_maps
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.joining import join_maps
@@ -30,7 +30,12 @@ MAX_PARTS: Final = 4
 
 
 def branch_edges(
-    conditional: Instruction, op: Conditional, edges: Iterable[AccessEdge], *, backward: bool
+    conditional: Instruction,
+    op: Conditional,
+    edges: Iterable[AccessEdge],
+    around: Surroundings | None = None,
+    *,
+    backward: bool,
 ) -> Iterator[AccessEdge]:
     """Yield the edges of a conditional, restricted to where their branches are executed.
 
@@ -40,6 +45,7 @@ def branch_edges(
 
     Args:
         edges: of the index, and of the branches for any index.
+        around: what is known about the parameters of the computation: in the body of a loop.
         backward: maps lead from the result to operands.
     """
     index = ArrayRef(conditional.operands[0])
@@ -48,7 +54,11 @@ def branch_edges(
         yield from edges
         return
     is_data = index.instruction in dependent_on_parameters(conditional.computation)
-    values = named_values(index) if is_data else None
+    values = None
+    if around is not None:
+        is_data, values = False, value_maps(index, around)
+    elif is_data:
+        values = named_values(index)
     if values is None:
         for edge in edges:
             is_known = is_data or not edge.operand

@@ -242,7 +242,8 @@ class LocalEdges(Edges):
 
     def _summaries(self, walk: Summarising, *, backward: bool) -> Summaries:
         """Return the summaries for the edges of an op that `_refine` refines."""
-        restricts = not self.every_operand and self._follows_runtime_masks
+        is_inside = self.iteration is not None and self.options.follows_masks
+        restricts = not self.every_operand and (is_inside or self._follows_runtime_masks)
         return summaries_of(walk, backward=backward, restricts_branches=restricts)
 
     @property
@@ -293,7 +294,9 @@ class LocalEdges(Edges):
             )
         else:
             of_runtime = self._follows_runtime_masks
-            refined = unfolded_edges(instruction, edges, of_runtime, backward=backward)
+            refined = unfolded_edges(
+                instruction, edges, self.iteration, of_runtime, backward=backward
+            )
         if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))

@@ -71,8 +71,9 @@ def refine_edges(
         edges = known_edges(instruction, edges, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, of_runtime)
-    if of_runtime and isinstance(instruction.op, Conditional):
-        edges = branch_edges(instruction, instruction.op, edges, backward=backward)
+    is_restricted = of_runtime or around is not None
+    if is_restricted and isinstance(instruction.op, Conditional):
+        edges = branch_edges(instruction, instruction.op, edges, around, backward=backward)
     edges = tuple(edges)
     if not limits and not any(m.runtime for edge in edges for m in edge.maps):
         return edges
@@ -160,18 +161,24 @@ def _is_in_chain(update: Instruction) -> bool:
 
 
 def unfolded_edges(
-    instruction: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, *, backward: bool
+    instruction: Instruction,
+    edges: Iterable[AccessEdge],
+    around: Surroundings | None,
+    of_runtime: bool,
+    *,
+    backward: bool,
 ) -> Iterable[AccessEdge]:
     """Return edges without formulas for runtime values, and without masks that have no name.
 
     Args:
+        around: what is known about the parameters of the computation: in the body of a loop.
         of_runtime: restrict branches to the runtime values that execute them.
         backward: maps lead from the result to operands.
     """
     if not isinstance(instruction.op, StructuredOp):
         return edges
-    if of_runtime and isinstance(instruction.op, Conditional):
-        branches = branch_edges(instruction, instruction.op, edges, backward=backward)
+    if (of_runtime or around is not None) and isinstance(instruction.op, Conditional):
+        branches = branch_edges(instruction, instruction.op, edges, around, backward=backward)
         return [each.change_maps(partial(_possible_pieces, instruction)) for each in branches]
     return [
         edge.change_maps(lambda m: [drop_mask_values(m, instruction)]) if _has_masks(edge) else edge

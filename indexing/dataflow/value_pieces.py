@@ -32,6 +32,9 @@ class Surroundings(Protocol):
         Their runtime variables are symbols: equal names have equal values.
         """
 
+    def table(self, array: ArrayRef) -> ValueMaps | None:
+        """Return the elements of an integer array, as they are in each iteration, or None."""
+
     def symbol(self, name: str) -> RuntimeVariable:
         """Return a symbol of the formulas, with its bounds."""
 

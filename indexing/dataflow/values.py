@@ -102,7 +102,7 @@ def values_in_calls(array: ArrayRef, calls: int) -> ValueMaps | None:
         calls: see `indexing.dataflow.alike.evaluated_in_calls`.
     """
     table = evaluated_in_calls(array, calls) if calls and is_integral(array) else None
-    return None if table is None else table_maps(_integers(table))
+    return None if table is None else table_maps(integers(table))
 
 
 def is_truth_value(array: ArrayRef) -> bool:
@@ -217,10 +217,12 @@ def _computed_value(array: ArrayRef, shape: Shape, memo: _Values) -> ValueMaps |
             return tuple(join_pieces(shape, parts))
         memo.wrapping.add(array)
     table = evaluate_array(array)
-    return None if table is None else table_maps(_integers(table))
+    if table is None:
+        return memo.around.table(array) if memo.around else None
+    return table_maps(integers(table))
 
 
-def _integers(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def integers(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return integers in a type without overflow, as differences of elements need."""
     is_wide = table.dtype.kind in "iu" and table.dtype.itemsize >= MAX_BITS // 8
     return table.astype(object if is_wide else np.int64)

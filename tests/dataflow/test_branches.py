@@ -14,6 +14,8 @@ from tests.dataflow.influence import Pokes
 from tests.dataflow.loop_judge import miss
 from tests.dataflow.programs import Run
 from tests.dataflow.random_masks import VALUES
+from tests.dataflow.test_scatters import judge as judge_all
+from tests.oracles import union
 
 BRANCHES: Final = """
 plain { ROOT p = f32[4] parameter(0) }
@@ -233,3 +235,60 @@ def test_a_conditional_alone_follows_what_determines_its_index(
     assert [sorted({m.grade for m in maps}) for maps in answer.maps[1:]] == grades
     whole = indexing.to_parameters(module.entry.root)
     assert [sorted({m.grade for m in maps}) for maps in whole.maps[:3]] == grades
+
+
+ITERATIONS: Final = """
+less { s = (s32[], f32[4], f32[4], pred[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0  c = s32[] constant(4)
+  ROOT r = pred[] compare(i, c), direction=LT }
+next { s = (s32[], f32[4], f32[4], pred[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0  x = f32[4] get-tuple-element(s), index=1
+  y = f32[4] get-tuple-element(s), index=2  flags = pred[4] get-tuple-element(s), index=3
+  one = s32[] constant(1)  two = s32[] constant(2)  j = s32[] add(i, one)
+  INDEX
+  b = f32[4] BRANCHES
+  ROOT t = (s32[], f32[4], f32[4], pred[4]) tuple(j, b, y, flags) }
+ENTRY e { x = f32[4] parameter(0)  y = f32[4] parameter(1)  zero = s32[] constant(0)
+  flags = pred[4] constant({true, false, false, true})
+  s = (s32[], f32[4], f32[4], pred[4]) tuple(zero, x, y, flags)
+  w = (s32[], f32[4], f32[4], pred[4]) while(s), condition=less, body=next
+  ROOT r = f32[4] get-tuple-element(w), index=1 }
+"""
+BY_NUMBER: Final = "conditional(k, x, y, x), branch_computations={back, plain, first}"
+BY_PREDICATE: Final = "conditional(k, x, x), true_computation=back, false_computation=plain"
+
+
+@pytest.mark.parametrize(
+    ("index", "branches"),
+    [
+        ("k = pred[] compare(i, two), direction=LT", BY_PREDICATE),
+        ("k = pred[] compare(i, two), direction=NE", BY_PREDICATE),
+        ("m = s32[] remainder(i, two)  k = pred[] compare(m, one), direction=EQ", BY_PREDICATE),
+        (
+            "f = pred[1] dynamic-slice(flags, i), dynamic_slice_sizes={1}  k = pred[] reshape(f)",
+            BY_PREDICATE,
+        ),
+        ("k = s32[] remainder(i, two)", BY_NUMBER),
+        ("k = s32[] copy(i)", BY_NUMBER),
+        ("k = s32[] subtract(two, i)", BY_NUMBER),
+    ],
+)
+def test_the_iteration_decides_the_branch(index: str, branches: str) -> None:
+    text = ITERATIONS.replace("INDEX", index).replace("BRANCHES", branches)
+    module = hlo.parse(BRANCHES + text)
+    answer = judge_all(module)
+    assert {m.grade for maps in answer.maps for m in maps} == {"exact"}
+    unrolled = indexing.unroll(module.entry["w"])
+    assert isinstance(unrolled, Module)
+    for own, other in zip(
+        answer.maps, indexing.to_parameters(unrolled.entry.root).maps, strict=True
+    ):
+        assert union(own) == union(other)
+
+
+def test_data_of_a_loop_executes_any_branch() -> None:
+    index = """e = f32[1] slice(x), slice={[0:1]}  v = f32[] reshape(e)  z = f32[] constant(0)
+      k = pred[] compare(v, z), direction=LT"""
+    text = ITERATIONS.replace("INDEX", index).replace("BRANCHES", BY_PREDICATE)
+    answer = indexing.to_parameters(hlo.parse(BRANCHES + text).entry.root)
+    assert "may" in {m.grade for m in answer.maps[0]}

@@ -7,6 +7,7 @@ the elements at the time before.  Its closure is the union of its powers.  In th
 * a rotation ``(d + c) mod n``: ``(d + c · (t - k)) mod n``;
 * isl: elements that stay until they are overwritten in closed form, the rest by isl's transitive
   closure, under a budget;
+* few powers, one by one: steps of a loop with few iterations that have no closed form;
 * otherwise, dimensions that every path keeps stay, indices that move by bounded distances move that
   far in each iteration at most, and all others may have any index.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from indexing.dataflow.loops.components import Component
 from indexing.dataflow.loops.isl_closures import IslClosures
 from indexing.dataflow.loops.powers import Pair, Product, powers
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.joining import join_maps
 from indexing.maps.relation import as_relation
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
@@ -31,6 +33,8 @@ from simplifier.interval import Interval, join
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
+MAX_COMPOSED: Final = 64
+"""Limit on the maps of all powers that are composed one by one."""
 Kept: TypeAlias = tuple[int | None, ...]
 """For each result, the number of the dimension that it is equal to, or None."""
 
@@ -61,6 +65,9 @@ def closure_from(component: Component, leaf: Path) -> Closure:
     by_isl = IslClosures(component).closure_from(leaf)
     if by_isl is not None and by_isl[1]:
         return Closure(by_isl[0])
+    composed = _compositions(component, leaf)
+    if composed is not None:
+        return Closure(composed)
     maps, is_bounded = _kept_dimensions(component, leaf)
     return Closure(by_isl[0] if by_isl and not is_bounded else maps, is_closed=False)
 
@@ -106,6 +113,32 @@ def _rotations(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]
             )
         ]
     }
+
+
+def _compositions(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
+    """Return the union of the powers of a step that differs between iterations, one by one.
+
+    None if there are more than `MAX_COMPOSED` maps, or if a map reads a value.
+    """
+    steps = component.steps
+    has_values = any(m.runtime for maps in steps.values() for m in maps)
+    if has_values or component.last > MAX_COMPOSED:
+        return None
+    identity = IndexingMap.over((*component.sizes[leaf], component.last + 1), lambda d: d)
+    union, last, count = {leaf: [identity]}, {leaf: [identity]}, 1
+    while last:
+        following: dict[Path, list[IndexingMap]] = {}
+        for (x, y), maps in steps.items():
+            found = (m.then(step).simplify() for m in last.get(x, ()) for step in maps)
+            following.setdefault(y, []).extend(m for m in found if not m.is_known_empty)
+        joined = {y: [m.simplify() for m in join_maps(maps)] for y, maps in following.items()}
+        last = {y: maps for y, maps in joined.items() if maps}
+        count += sum(map(len, last.values()))
+        if count > MAX_COMPOSED:
+            return None
+        for y, maps in last.items():
+            union.setdefault(y, []).extend(maps)
+    return union
 
 
 # ------------------------------------------------------------ over-approximation

@@ -17,6 +17,7 @@ from indexing.dataflow.loops.exits import ENDLESS, Exit, counted_exit
 from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, variables_in
 from indexing.dataflow.loops.printed_facts import PrintedFacts, printed_facts
 from indexing.dataflow.loops.scalars import LoopScalars, is_invariant, scalar_of
+from indexing.dataflow.loops.simulation import executed_iterations
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
@@ -252,6 +253,9 @@ class _Analysis:
         """Return the derived trip count, or the one of the text if it is more precise."""
         printed = self.printed.trip_count
         if isinstance(continuation, str):
+            executed = executed_iterations(self.loop, self.calls)
+            if executed is not None:
+                return self._as_printed(TripCount.known(executed))
             if printed is None or printed < 0 or ENDLESS in continuation:
                 text = "" if printed is None else f", but known_trip_count is {printed}"
                 return Unknown(f"{continuation}{text}", self.loop)
@@ -262,9 +266,14 @@ class _Analysis:
         count = TripCount(lower, upper, continuation.iterations, runtime, obstacle=obstacle)
         if lower == upper:
             count = TripCount.known(lower)
+        return self._as_printed(count)
+
+    def _as_printed(self, count: TripCount) -> TripCount | Unknown:
+        """Return a derived trip count, or the one of the text if it is more precise."""
+        printed = self.printed.trip_count
         if printed is None or count.number == printed:
             return count
-        if lower <= printed <= upper:
+        if count.lower <= printed <= count.upper:
             return TripCount.known(printed, "known_trip_count")
         derived = f"condition and body give {count}"
         return Unknown(f"known_trip_count is {printed}, but {derived}", self.loop)

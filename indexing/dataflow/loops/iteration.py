@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
+from itertools import islice
 from typing import Final
+
+import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.element_type import range_of
+from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
+from indexing.dataflow.evaluation import Evaluation
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
+from indexing.dataflow.loops.simulation import MAX_ITERATIONS, known_integers
 from indexing.dataflow.runtime import source_element
+from indexing.dataflow.tables import table_maps
 from indexing.dataflow.value_pieces import ValueMaps, wrap_value
-from indexing.dataflow.values import value_maps
+from indexing.dataflow.values import integers, value_maps
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -27,6 +35,8 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
+MAX_ELEMENTS: Final = 1 << 12
+"""Limit on the elements, in all iterations, of an array that is described by a table."""
 ENDLESS: Final = 1 << 62
 """The upper bound of the number of iterations of a loop that has none."""
 NUMBER: Final = "iteration"
@@ -70,6 +80,18 @@ class Iteration:
             self._values[path] = self._value(path)
         return self._values[path]
 
+    def table(self, array: ArrayRef) -> ValueMaps | None:
+        """Return the elements of an array of the body, as they are in each iteration, or None."""
+        shape = array.array_shape
+        if shape is None or shape.size * self.most > MAX_ELEMENTS:
+            return None
+        values = [state.value(array) for state in self._states]
+        known = [integers(value) for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return None
+        pieces = table_maps(np.stack(known))
+        return None if pieces is None else tuple([self._by_number(each, shape) for each in pieces])
+
     def may_wrap(self, parameter: ArrayRef) -> bool:
         """Return True for a carried counter that may wrap around before the loop ends."""
         variable = self.facts.variable(parameter.path)
@@ -104,12 +126,26 @@ class Iteration:
 
     # ------------------------------------------------------------ implementation
 
+    @cached_property
+    def _states(self) -> list[Evaluation]:
+        """What the known integers before each iteration determine; of few iterations."""
+        count = self.most if self.most <= MAX_ITERATIONS else 0
+        return list(islice(known_integers(self.loop, self.facts.calls), count))
+
+    def _by_number(self, piece: IndexingMap, shape: Shape) -> IndexingMap:
+        """Return a map whose first dimension is the number of the iteration."""
+        number = self._symbols[NUMBER]
+        variables = [number.variable, *dims(shape)]
+        pairs = zip(piece.dims, variables, strict=True)
+        results, constraints = piece.substituted({d: v.as_expr() for d, v in pairs})
+        return IndexingMap.of(dims(shape), results, runtime=[number], constraints=constraints)
+
     def _value(self, path: Path) -> ValueMaps | None:
         variable = self.facts.variable(path)
         if variable is not None:
             return self._progression(variable)
         if path not in self.facts.invariants:
-            return None
+            return self.table(ArrayRef(self.parameter, path))
         array = ArrayRef(self.loop.operands[0], path)
         called = array._replace(calls=self.facts.calls)
         return value_maps(called) or self._invariant(array)
