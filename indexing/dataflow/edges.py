@@ -294,9 +294,8 @@ class LocalEdges(Edges):
             )
         else:
             of_runtime = self._follows_runtime_masks
-            refined = unfolded_edges(
-                instruction, edges, self.iteration, of_runtime, backward=backward
-            )
+            around = self.iteration
+            refined = unfolded_edges(instruction, edges, around, of_runtime, backward=backward)
         if options.exact or not options.runtime_masks or not has_exact_pieces(instruction):
             return refined
         exact = replace(self, options=replace(self.options, exact=True))

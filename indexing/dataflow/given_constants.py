@@ -26,10 +26,9 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.answering import to_operands, to_parameters
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.known_reads import decides_reads
 from indexing.dataflow.masks import can_be_decided
 from indexing.dataflow.needed import dependencies_of
-from indexing.dataflow.refinement import has_exact_pieces
+from indexing.dataflow.refinement import has_exact_pieces, reads_by_values
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
@@ -129,7 +128,7 @@ def _may_decide(instruction: Instruction) -> bool:
     """
     if isinstance(instruction.op, Conditional | While | Scatter):
         return True
-    if has_exact_pieces(instruction) or decides_reads(instruction):
+    if has_exact_pieces(instruction) or reads_by_values(instruction):
         return True
     is_mask = can_be_decided(instruction) and not _is_one_integer(instruction)
     return is_mask or any(map(_calls_decision, instruction.called_computations))

@@ -51,8 +51,6 @@ def known_edges(
     (d0, d1)[s0] -> (0, s0, d1), domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 3]
     (d0, d1)[s0] -> (1, s0, d1), domain: d0 in [2, 4], d1 in [0, 4], s0 in [0, 3]
     """
-    if not decides_reads(instruction):
-        return edges
     maps: _Maps = instruction.module.memoised(
         (known_edges, instruction, calls), lambda: _known_maps(instruction, calls)
     )
@@ -62,12 +60,6 @@ def known_edges(
         else edge
         for edge in edges
     ]
-
-
-def decides_reads(instruction: Instruction) -> bool:
-    """Return True for an instruction whose reads of an operand depend on values of others."""
-    op = instruction.op
-    return isinstance(op, RaggedDot) or (isinstance(op, Sort) and len(instruction.operands) > 1)
 
 
 def _is_of_operand(instruction: Instruction, edge: AccessEdge) -> bool:

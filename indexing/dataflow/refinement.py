@@ -15,7 +15,6 @@ from indexing.dataflow.alike import evaluated_in_calls
 from indexing.dataflow.branches import branch_edges, restrict_to_parts
 from indexing.dataflow.equal_runtime import share_equal_values
 from indexing.dataflow.kept_elements import kept_edges
-from indexing.dataflow.known_reads import decides_reads, known_edges
 from indexing.dataflow.masked_weights import weigh_edges
 from indexing.dataflow.masks import (
     Conditions,
@@ -65,10 +64,8 @@ def refine_edges(
     if options.follows_masks:
         limits = conditions(instruction, around, options.runtime_masks, calls)
     of_runtime = options.follows_runtime_masks and around is None
-    if backward and isinstance(instruction.op, Scatter):
-        edges = _updated_edges(instruction, edges, of_runtime, calls)
     if backward:
-        edges = known_edges(instruction, edges, calls)
+        edges = _known_edges(instruction, edges, of_runtime, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, of_runtime)
     is_restricted = of_runtime or around is not None
@@ -83,7 +80,12 @@ def refine_edges(
 def can_refine(instruction: Instruction, op: MappedOp) -> bool:
     """Return True if `refine_edges` may change edges that follow from an op and its shapes."""
     is_update = isinstance(op, Scatter) or has_exact_pieces(instruction)
-    return is_update or decides_reads(instruction) or can_be_decided(instruction)
+    return is_update or reads_by_values(instruction) or can_be_decided(instruction)
+
+
+def reads_by_values(instruction: Instruction) -> bool:
+    """Return True if values of some operands decide which elements of others are read."""
+    return isinstance(instruction.op, MappedOp) and instruction.op.values_decide_reads
 
 
 def _restricted_edges(
@@ -106,12 +108,18 @@ def _restricted_edges(
         yield edge
 
 
-def _updated_edges(
-    scatter: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, calls: int
+def _known_edges(
+    instruction: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, calls: int
 ) -> Iterable[AccessEdge]:
-    """Return the edges of a scatter with what its indices decide."""
-    edges = scatter_edges(scatter, batch_edges(scatter, edges, calls), calls)
-    return kept_edges(scatter, edges) if of_runtime else edges
+    """Return backward edges with what known indices, group sizes or keys decide."""
+    if isinstance(instruction.op, Scatter):
+        edges = scatter_edges(instruction, batch_edges(instruction, edges, calls), calls)
+        return kept_edges(instruction, edges) if of_runtime else edges
+    if reads_by_values(instruction):
+        from indexing.dataflow.known_reads import known_edges  # few modules need it
+
+        return known_edges(instruction, edges, calls)
+    return edges
 
 
 def _fold(

@@ -72,10 +72,13 @@ class MappedOp(ElementOp):
 
     Class attributes:
         obstacle: why maps of the op have the grade "may"; empty if none has it.
+        values_decide_reads: known values of some operands decide which elements of others are
+            read; see `indexing.dataflow.known_reads`.
     """
 
     __slots__ = ()
     obstacle: ClassVar[str] = ""
+    values_decide_reads: ClassVar[bool] = False
     map_options: ClassVar[tuple[str, ...]] = ()
     kernel_takes_shapes: ClassVar[bool] = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -57,6 +57,7 @@ class RaggedDot(TernaryOp):
     linear_operands: ClassVar[tuple[int, ...]] = (0, 1)
     accumulates: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
+    values_decide_reads: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)
     obstacle: ClassVar[str] = "the groups of rows depend on runtime values"
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -177,27 +178,30 @@ class RaggedDot(TernaryOp):
         of_left, of_right = self._maps_of_dot(out, first, second)
         if self._mode == "batch":
             return (of_left,), (of_right,)
+        parts = [
+            (of_left.with_constraints(where), of_right.with_constraints(where).then(to_group))
+            for where, to_group in self._groups(of_left, first, second, sizes)
+        ]
+        inside = [pair for pair in parts if not pair[0].simplify().is_known_empty]
+        lefts, rights = (join_maps([pair[k].simplify() for pair in inside]) for k in (0, 1))
+        return tuple([m.simplify() for m in lefts]), tuple([m.simplify() for m in rights])
+
+    def _groups(
+        self, of_left: IndexingMap, first: Shape, second: Shape, sizes: Array
+    ) -> Iterator[tuple[list[Constraint], IndexingMap]]:
+        """Yield where an element and its range are in a group, and the map to its right operand."""
         (ragged,) = self.lhs_ragged_dims
         own = [*(self._outer(first.rank) if sizes.ndim > 1 else ()), ragged]
         at = [of_left.results[k] for k in own]  # of an index of the output, and the range
         if self._mode == "contracting":
             at.append(of_left.dims[0].as_expr())
-        ends, one, parts = sizes.cumsum(-1), self._one_group(second), []
+        ends, one = sizes.cumsum(-1), self._one_group(second)
         for *outer, group in np.ndindex(sizes.shape):
             end = int(ends[(*outer, group)])
             bounds = [*[(k, k) for k in outer], (end - int(sizes[(*outer, group)]), end - 1)]
-            if self._mode == "contracting":
-                bounds += [(group, group)]
+            bounds += [(group, group)] * (len(at) - len(bounds))
             where = [Constraint(e, *within) for e, within in zip(at, bounds, strict=True)]
-            to_group = self._to_group(one, group)
-            maps = [
-                of_left.with_constraints(where),
-                of_right.with_constraints(where).then(to_group),
-            ]
-            parts.append([m.simplify() for m in maps])
-        inside = [pair for pair in parts if not pair[0].is_known_empty]
-        lefts, rights = (join_maps([pair[k] for pair in inside]) for k in (0, 1))
-        return tuple([m.simplify() for m in lefts]), tuple([m.simplify() for m in rights])
+            yield where, self._to_group(one, group)
 
     def _one_output(self, out: Shape) -> Shape:
         return out.with_dims(out.dims[1:]) if self._mode == "contracting" else out

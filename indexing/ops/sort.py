@@ -75,6 +75,7 @@ class Sort(VariadicOp):
 
     depends_on_order: ClassVar[bool] = True
     is_splittable: ClassVar[bool] = True
+    values_decide_reads: ClassVar[bool] = True
     computes_slices: ClassVar[bool] = True
     obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")

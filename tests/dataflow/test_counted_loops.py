@@ -51,7 +51,7 @@ COUNTS = [
     ("s32",   0,    -1,  "LT",       1,     AWAY),
     ("s8",    0,     1,  "LT",     127,     "127"),
     ("s8",    0,     1,  "LE",     127,     SIGNED),
-    ("s8",    0,   100,  "LT",     101,     SIGNED),
+    ("s8",    0,   100,  "LT",     101,     "14"),  # wraps around
     ("s8",    0,   100,  "LT",     100,     "1"),
     ("u8",  200,     5,  "LT",     250,     "10"),
     ("u8",    9,   255,  "GT",       3,     "6"),   # XLA writes i - 1 as i + 255
@@ -192,9 +192,9 @@ CONDITIONS = [
     (NARROW_WRAPS,  "carried element {1} may wrap around"),
     (ALWAYS,        "the loop does not terminate: the condition is constant"),
     (OTHER,         "the loop may not terminate: its condition never changes"),
-    (FLOAT,         "the loop's exit depends on data: `r` compares f32 values"),
+    (FLOAT,         "10"),
     (EITHER,        "10"),
-    (SQUARE,        "the loop's exit depends on data: `r` reads `q` (multiply)"),
+    (SQUARE,        "4"),
 ]
 # fmt: on
 
@@ -312,7 +312,9 @@ STATEMENTS = [
     ("i",   "constant(3)",  7,  "",               ("7", "derived")),
     ("i",   "constant(3)",  7,  INIT.format(3, 1), ("7", "derived")),
     ("i",   "parameter(0)", 7,  "",               ("7", "known_trip_count")),
-    ("sq",  "constant(3)",  7,  "",               ("7", "known_trip_count")),
+    ("sq",  "parameter(0)", 7,  "",               ("7", "known_trip_count")),
+    ("sq",  "constant(3)",  1,  "",               ("1", "derived")),
+    ("sq",  "constant(3)",  7,  "",   "known_trip_count is 7, but condition and body give 1"),
     ("i",   "constant(3)",  8,  "",   "known_trip_count is 8, but condition and body give 7"),
     ("i",   "constant(3)",  7,  INIT.format(2, 1), NOT_2),
     ("i",   "constant(3)",  7,  INIT.format(3, 2), BY_2),

@@ -165,7 +165,7 @@ def test_a_loop_names_the_index_that_is_not_affine_in_the_iteration() -> None:
       s = f32[] add(b, y) r = f32[1] reshape(s) c = f32[8] dynamic-update-slice(a, r, square)
       ROOT t = (s32[], f32[8], f32[]) tuple(j, c, s) }
     below { p = (s32[], f32[8], f32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
-      n = s32[] constant(3) ROOT r = pred[] compare(i, n), direction=LT }
+      n = s32[] constant(200) ROOT r = pred[] compare(i, n), direction=LT }
     ENTRY e { zero = s32[] constant(0) a = f32[8] parameter(0) b = f32[] parameter(1)
       c = (s32[], f32[8], f32[]) tuple(zero, a, b)
       ROOT w = (s32[], f32[8], f32[]) while(c), condition=below, body=step }""").entry.root

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, TypeAlias
 
 from indexing.dataflow.loops.components import Component
@@ -118,27 +119,36 @@ def _rotations(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]
 def _compositions(component: Component, leaf: Path) -> dict[Path, list[IndexingMap]] | None:
     """Return the union of the powers of a step that differs between iterations, one by one.
 
-    None if there are more than `MAX_COMPOSED` maps, or if a map reads a value.
+    None if there are more than `MAX_COMPOSED` maps, or if a step reads a value or is no exact map.
     """
-    steps = component.steps
-    has_values = any(m.runtime for maps in steps.values() for m in maps)
-    if has_values or component.last > MAX_COMPOSED:
+    every = [m for maps in component.steps.values() for m in maps]
+    if component.last > MAX_COMPOSED or any(m.runtime or m.grade != "exact" for m in every):
         return None
     identity = IndexingMap.over((*component.sizes[leaf], component.last + 1), lambda d: d)
-    union, last, count = {leaf: [identity]}, {leaf: [identity]}, 1
+    union: dict[Path, list[IndexingMap]] = {leaf: [identity]}
+    last, count = {leaf: [identity]}, 1
     while last:
-        following: dict[Path, list[IndexingMap]] = {}
-        for (x, y), maps in steps.items():
-            found = (m.then(step).simplify() for m in last.get(x, ()) for step in maps)
-            following.setdefault(y, []).extend(m for m in found if not m.is_known_empty)
-        joined = {y: [m.simplify() for m in join_maps(maps)] for y, maps in following.items()}
-        last = {y: maps for y, maps in joined.items() if maps}
+        last = _earlier(component, last)
         count += sum(map(len, last.values()))
         if count > MAX_COMPOSED:
             return None
         for y, maps in last.items():
             union.setdefault(y, []).extend(maps)
     return union
+
+
+def _earlier(
+    component: Component, maps: Mapping[Path, Sequence[IndexingMap]]
+) -> dict[Path, list[IndexingMap]]:
+    """Return maps, composed with one step."""
+    reached: dict[Path, list[IndexingMap]] = {}
+    for (x, y), steps in component.steps.items():
+        pairs = product(maps.get(x, ()), steps)
+        reached.setdefault(y, []).extend([m.then(step).simplify() for m, step in pairs])
+    for y, each in reached.items():
+        joined = [m.simplify() for m in join_maps([m for m in each if not m.is_known_empty])]
+        reached[y] = [m for m in joined if not m.is_known_empty]
+    return {y: each for y, each in reached.items() if each}
 
 
 # ------------------------------------------------------------ over-approximation

@@ -17,7 +17,6 @@ from indexing.dataflow.loops.exits import ENDLESS, Exit, counted_exit
 from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, variables_in
 from indexing.dataflow.loops.printed_facts import PrintedFacts, printed_facts
 from indexing.dataflow.loops.scalars import LoopScalars, is_invariant, scalar_of
-from indexing.dataflow.loops.simulation import executed_iterations
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
@@ -253,6 +252,8 @@ class _Analysis:
         """Return the derived trip count, or the one of the text if it is more precise."""
         printed = self.printed.trip_count
         if isinstance(continuation, str):
+            from indexing.dataflow.loops.simulation import executed_iterations  # few loops need it
+
             executed = executed_iterations(self.loop, self.calls)
             if executed is not None:
                 return self._as_printed(TripCount.known(executed))

@@ -21,7 +21,6 @@ from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import Evaluation
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
-from indexing.dataflow.loops.simulation import MAX_ITERATIONS, known_integers
 from indexing.dataflow.runtime import source_element
 from indexing.dataflow.tables import table_maps
 from indexing.dataflow.value_pieces import ValueMaps, wrap_value
@@ -128,7 +127,9 @@ class Iteration:
 
     @cached_property
     def _states(self) -> list[Evaluation]:
-        """What the known integers before each iteration determine; of few iterations."""
+        """The integers that are known in each iteration, of few iterations."""
+        from indexing.dataflow.loops.simulation import MAX_ITERATIONS, known_integers
+
         count = self.most if self.most <= MAX_ITERATIONS else 0
         return list(islice(known_integers(self.loop, self.facts.calls), count))
 
