@@ -44,6 +44,14 @@ def cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Restore what the process does on SIGINT, which a command ignores at its end."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def forget_maps() -> Iterator[Callable[[], None]]:
     """Forget the memoised maps of ops, now, when it is called, and after the test.
