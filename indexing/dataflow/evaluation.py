@@ -3,13 +3,15 @@
 Kernels decide what formulas cannot: rounding, wrap-around, comparisons with NaN, sorting.  Floating
 point is evaluated only where every implementation has the same bits: single operations that IEEE
 754 rounds correctly, in types that compilers do not compute in a wider one.
+
+Modules that few programs need are imported where they are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import why_unbounded
 from indexing.ops.base import MappedOp
 from indexing.ops.combiners import COMBINERS
+from indexing.ops.control import While
 from indexing.ops.element import (
     ConstantRule,
     CopyRule,
@@ -34,8 +37,13 @@ from indexing.ops.element import (
 )
 from indexing.ops.elementwise import Compare, ElementwiseOp
 from indexing.ops.functions import ROUNDING, ScalarFunction
+from indexing.ops.reduce import Reduce
 from indexing.ops.scatter import Scatter
-from indexing.ops.sort import Sort
+from indexing.ops.sort import Sort, TopK, TopKCall
+
+if TYPE_CHECKING:
+    from indexing.dataflow.loops.call_stacks import Calls
+    from indexing.dataflow.loops.simulation import Integers, Known
 
 MAX_KEPT: Final = 1 << 22
 """Limit on the elements of all arrays that are kept; beyond it, they are evaluated again."""
@@ -61,6 +69,64 @@ def evaluate_array(array: ArrayRef) -> np.ndarray[Any, Any] | None:
     with module.lock:
         known: Evaluation = module.memoised((evaluate_array,), Evaluation)
         return known.value(array)
+
+
+def known_integers(loop: Instruction, calls: Calls) -> Iterator[Known]:
+    """Yield what the known integers of a loop determine in its body, in each iteration, endlessly.
+
+    Args:
+        calls: the call stack of the computation of the loop.
+
+    >>> import hlo
+    >>> from itertools import islice
+    >>> module = hlo.parse('''
+    ... body { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
+    ...   n = s32[] multiply(i, i)  ROOT r = (s32[]) tuple(n) }
+    ... running { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
+    ...   ten = s32[] constant(99)  ROOT less = pred[] compare(i, ten), direction=LT }
+    ... ENTRY e { z = s32[] constant(2)  t = (s32[]) tuple(z)
+    ...   ROOT w = (s32[]) while(t), condition=running, body=body }''')
+    >>> counter = ArrayRef(module.computations["body"]["i"])
+    >>> print(*[known.value(counter) for known in islice(known_integers(module.entry.root, ()), 3)])
+    2 4 16
+    >>> executed_iterations(module.entry.root, ())
+    3
+    """
+    from indexing.dataflow.loops.simulation import iterations_from
+
+    return iterations_from(loop, _integers_before(loop, calls), Evaluation)
+
+
+def executed_iterations(loop: Instruction, calls: Calls) -> int | None:
+    """Return the number of iterations of a loop if known integers decide its condition, else None.
+
+    Args:
+        calls: the call stack of the computation of the loop.
+    """
+    from indexing.dataflow.loops.simulation import last_iteration
+
+    executed = last_iteration(loop, _integers_before(loop, calls), Evaluation)
+    return None if executed is None else executed[0]
+
+
+def _integers_before(loop: Instruction, calls: Calls) -> Integers:
+    from indexing.dataflow.loops.simulation import followed_leaves
+
+    before, paths = loop.operands[0], followed_leaves(loop)
+    return {path: evaluate_array(ArrayRef(before, path, calls)) for path in paths}
+
+
+def _integer_after(
+    array: ArrayRef, before: list[np.ndarray[Any, Any] | None]
+) -> np.ndarray[Any, Any] | None:
+    """Return an integer after a loop, from those that it carries before it; or None."""
+    from indexing.dataflow.loops.simulation import followed_leaves, last_iteration
+
+    loop = array.instruction
+    executed = last_iteration(
+        loop, dict(zip(followed_leaves(loop), before, strict=True)), Evaluation
+    )
+    return None if executed is None else executed[1][array.path]
 
 
 class Evaluation:
@@ -120,9 +186,19 @@ def _sources(array: ArrayRef) -> list[ArrayRef] | None:
     forwarded = source_of(array)
     if forwarded is not None:
         return [forwarded]
+    if isinstance(instruction.op, While):
+        return _carried_integers(array)
     if not _is_evaluated(array):
         return None
     return [ArrayRef(operand, (), array.calls) for operand in instruction.operands]
+
+
+def _carried_integers(array: ArrayRef) -> list[ArrayRef] | None:
+    """Return the integers that a loop carries, for one of its results; None for other results."""
+    from indexing.dataflow.loops.simulation import followed_leaves
+
+    (before,), paths = array.instruction.operands, followed_leaves(array.instruction)
+    return [ArrayRef(before, path, array.calls) for path in paths] if array.path in paths else None
 
 
 def _is_evaluated(array: ArrayRef) -> bool:
@@ -140,18 +216,34 @@ def _is_computed_alike(array: ArrayRef, op: MappedOp, types: set[str], is_intege
     called = _callee(array.instruction)
     if isinstance(op, Sort):
         return is_integer and _is_order(called, op.is_stable)
+    if isinstance(op, TopK | TopKCall):
+        return is_integer
     if array.path:
-        return False
+        return is_integer and isinstance(op, Reduce) and _is_choice(called)
     match element_of(array.instruction):
         case ConstantRule() | IotaRule() | CopyRule(has_padding=False, function=None):
             return True
         case ElementwiseRule(function=function) if function is not None:
             return is_integer or _is_rounded_alike(array, function, types)
-        case ReductionRule(is_scatter=True) if isinstance(op, Scatter):
-            return is_integer and (is_fold(called) or _is_set_once(op, array.instruction, called))
-        case ReductionRule():
-            return is_integer and not op.depends_on_order and is_fold(called)
+        case ReductionRule() as rule:
+            return is_integer and _is_reduced_alike(array.instruction, op, rule, called)
     return False
+
+
+def _is_reduced_alike(
+    instruction: Instruction, op: MappedOp, rule: ReductionRule, called: Computation | None
+) -> bool:
+    """Return True if a reduction or a scatter of integers has the same results in any order."""
+    if rule.is_scatter and isinstance(op, Scatter):
+        return is_fold(called) or _is_set_once(op, instruction, called)
+    return not op.depends_on_order and (is_fold(called) or _is_choice(called))
+
+
+def _is_choice(computation: Computation | None) -> bool:
+    """Return True for a reducer that chooses between elements, in any order."""
+    from indexing.dataflow.choices import is_choice
+
+    return computation is not None and is_choice(computation, function_of(computation))
 
 
 def _shapes(instruction: Instruction) -> list[Shape]:
@@ -240,10 +332,23 @@ def _compute(
 ) -> np.ndarray[Any, Any] | None:
     if source_of(array) is not None:
         return operands[0]
+    if isinstance(array.instruction.op, While):
+        return _integer_after(array, operands)
     value = _compute_value(array.instruction, operands)
+    is_place = isinstance(array.instruction.op, TopK | TopKCall) and array.path == (1,)
+    if is_place and _are_repeated(operands[0], value[0]):
+        return None  # any of equal elements may be the first
     if isinstance(value, tuple):
         value = value[array.path[0]]
     return value if isinstance(value, np.ndarray) else None
+
+
+def _are_repeated(keys: np.ndarray[Any, Any] | None, chosen: np.ndarray[Any, Any]) -> bool:
+    """Return True if a chosen element is in its row several times."""
+    if keys is None:
+        return True
+    counts = (keys[..., None, :] == chosen[..., :, None]).sum(-1)
+    return bool(np.any(counts > 1))
 
 
 def _compute_value(instruction: Instruction, operands: list[Any]) -> Any:
@@ -270,7 +375,10 @@ def function_of(computation: Computation) -> Callable[..., Any]:
         for instruction in dependencies_of([computation.root]):
             if instruction not in values:
                 operands = [values[operand] for operand in instruction.operands]
-                values[instruction] = _compute_value(instruction, operands)
+                is_tuple = instruction.opcode == "tuple"
+                values[instruction] = (
+                    tuple(operands) if is_tuple else _compute_value(instruction, operands)
+                )
         return values[computation.root]
 
     return apply

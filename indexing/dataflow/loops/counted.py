@@ -11,6 +11,7 @@ from typing import Final
 from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, leaves
+from indexing.dataflow.evaluation import executed_iterations
 from indexing.dataflow.loops.call_stacks import Calls, only_calls
 from indexing.dataflow.loops.conditions import Bound, Conditions, Continuation, Progress
 from indexing.dataflow.loops.exits import ENDLESS, Exit, counted_exit
@@ -252,8 +253,6 @@ class _Analysis:
         """Return the derived trip count, or the one of the text if it is more precise."""
         printed = self.printed.trip_count
         if isinstance(continuation, str):
-            from indexing.dataflow.loops.simulation import executed_iterations  # few loops need it
-
             executed = executed_iterations(self.loop, self.calls)
             if executed is not None:
                 return self._as_printed(TripCount.known(executed))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
-from indexing.dataflow.evaluation import Evaluation
+from indexing.dataflow.evaluation import known_integers
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
@@ -36,6 +36,9 @@ from simplifier.substitute import Substitution
 
 MAX_ELEMENTS: Final = 1 << 12
 """Limit on the elements, in all iterations, of an array that is described by a table."""
+if TYPE_CHECKING:
+    from indexing.dataflow.loops.simulation import Known
+
 ENDLESS: Final = 1 << 62
 """The upper bound of the number of iterations of a loop that has none."""
 NUMBER: Final = "iteration"
@@ -126,9 +129,9 @@ class Iteration:
     # ------------------------------------------------------------ implementation
 
     @cached_property
-    def _states(self) -> list[Evaluation]:
+    def _states(self) -> list[Known]:
         """The integers that are known in each iteration, of few iterations."""
-        from indexing.dataflow.loops.simulation import MAX_ITERATIONS, known_integers
+        from indexing.dataflow.loops.simulation import MAX_ITERATIONS  # few modules need it
 
         count = self.most if self.most <= MAX_ITERATIONS else 0
         return list(islice(known_integers(self.loop, self.facts.calls), count))

@@ -1,6 +1,6 @@
 """The known integers of a loop in each iteration, computed one iteration after the other.
 
-They decide what no formula describes: squares of a counter, counters that double, tables.
+They decide what no formula describes: squares of a counter, counters that double, searches.
 
 Source: XLA ``xla/service/while_loop_analysis.cc``, ``ComputeWhileLoopTripCount``, which executes
 condition and body of a loop to find its trip count.
@@ -8,16 +8,16 @@ condition and body of a loop to find its trip count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.constants import is_integral
-from indexing.dataflow.evaluation import Evaluation, evaluate_array
-from indexing.dataflow.loops.call_stacks import Calls
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.control import callees
 
 MAX_ITERATIONS: Final = 128
@@ -25,40 +25,26 @@ MAX_ITERATIONS: Final = 128
 MAX_ELEMENTS: Final = 1 << 10
 """Limit on the elements of a carried array that is followed."""
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Integers: TypeAlias = Mapping[Path, "Array | None"]
+"""The followed leaves of a loop; None if unknown."""
 
-def known_integers(loop: Instruction, calls: Calls) -> Iterator[Evaluation]:
-    """Yield what the known integers before each iteration determine in the body, without end.
 
-    An integer is known if it is known before the loop, and if the body computes it from known ones.
+class Known(Protocol):
+    """The arrays that known ones determine; see `indexing.dataflow.evaluation.Evaluation`."""
 
-    Args:
-        calls: the call stack of the computation of the loop.
+    def value(self, array: ArrayRef) -> Array | None:
+        """Return the elements of an array, or None."""
 
-    >>> import hlo
-    >>> loop = hlo.parse('''
-    ... body { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
-    ...   n = s32[] multiply(i, i)  ROOT r = (s32[]) tuple(n) }
-    ... running { t = (s32[]) parameter(0)  i = s32[] get-tuple-element(t), index=0
-    ...   ten = s32[] constant(99)  ROOT less = pred[] compare(i, ten), direction=LT }
-    ... ENTRY e { z = s32[] constant(2)  t = (s32[]) tuple(z)
-    ...   ROOT w = (s32[]) while(t), condition=running, body=body }''').entry.root
-    >>> _, body = callees(loop, "condition", "body")
-    >>> for known in islice(known_integers(loop, ()), 3):
-    ...     print(known.value(ArrayRef(body["i"])))
-    2
-    4
-    16
-    """
-    _, body = callees(loop, "condition", "body")
-    (parameter,), before = body.parameters, loop.operands[0]
-    arrays = [(path, ArrayRef(parameter, path)) for path, _ in leaves(loop.shape)]
-    followed = {own: path for path, own in arrays if _is_followed(own)}
-    known = {own: evaluate_array(ArrayRef(before, path, calls)) for own, path in followed.items()}
-    while True:
-        given = {own: value for own, value in known.items() if value is not None}
-        evaluation = Evaluation(given)
-        yield evaluation
-        known = {own: evaluation.value(ArrayRef(body.root, followed[own])) for own in given}
+
+Evaluate: TypeAlias = Callable[[Mapping[ArrayRef, Array]], Known]
+"""A function of known arrays that returns what they determine."""
+
+
+def followed_leaves(loop: Instruction) -> list[Path]:
+    """Return the leaves of a loop that are small arrays of integers."""
+    arrays = [(path, ArrayRef(loop, path)) for path, _ in leaves(loop.shape)]
+    return [path for path, array in arrays if _is_followed(array)]
 
 
 def _is_followed(array: ArrayRef) -> bool:
@@ -66,26 +52,47 @@ def _is_followed(array: ArrayRef) -> bool:
     return shape is not None and is_integral(array) and 0 < shape.size <= MAX_ELEMENTS
 
 
-def executed_iterations(loop: Instruction, calls: Calls) -> int | None:
-    """Return the number of iterations of a loop whose condition depends on known integers only.
+def iterations_from(loop: Instruction, before: Integers, evaluate: Evaluate) -> Iterator[Known]:
+    """Yield what is known in the body in each iteration, without end.
 
-    None for other loops, and beyond `MAX_ITERATIONS`.
+    An integer is known if it is known before the loop, and if the body computes it from known ones.
 
     Args:
-        calls: the call stack of the computation of the loop.
+        before: the integers before the loop.
+    """
+    _, body = callees(loop, "condition", "body")
+    (parameter,), known = body.parameters, before
+    while True:
+        inside = evaluate(_arrays(parameter, known))
+        yield inside
+        paths = [path for path, value in known.items() if value is not None]
+        known = {path: inside.value(ArrayRef(body.root, path)) for path in paths}
+
+
+def last_iteration(
+    loop: Instruction, before: Integers, evaluate: Evaluate
+) -> tuple[int, Integers] | None:
+    """Return the number of iterations of a loop, and the integers after them.
+
+    None if the condition does not follow from known integers, and beyond `MAX_ITERATIONS`.
+
+    Args:
+        before: the integers before the loop.
     """
     condition, body = callees(loop, "condition", "body")
-    (parameter,) = condition.parameters
-    paths = [path for path, _ in leaves(loop.shape)]
-    for number, known in enumerate(islice(known_integers(loop, calls), MAX_ITERATIONS + 1)):
-        values = {
-            ArrayRef(parameter, path): known.value(ArrayRef(body.parameters[0], path))
-            for path in paths
-        }
-        given = {array: value for array, value in values.items() if value is not None}
-        runs = Evaluation(given).value(ArrayRef(condition.root))
+    (inside,), (parameter,) = body.parameters, condition.parameters
+    iterations = islice(iterations_from(loop, before, evaluate), MAX_ITERATIONS + 1)
+    for number, known in enumerate(iterations):
+        values = {path: known.value(ArrayRef(inside, path)) for path in before}
+        runs = evaluate(_arrays(parameter, values)).value(ArrayRef(condition.root))
         if runs is None:
             return None
         if not runs:
-            return number
+            return number, values
     return None
+
+
+def _arrays(parameter: Instruction, integers: Integers) -> dict[ArrayRef, Array]:
+    """Return the known integers as arrays of a parameter."""
+    pairs = [(ArrayRef(parameter, path), value) for path, value in integers.items()]
+    return {array: value for array, value in pairs if value is not None}
