@@ -167,12 +167,20 @@ def test_roundings_do_not_commute_with_sums() -> None:
 
 
 ALL = [None, "added to factors", "dropped"]
+WIDENED = """p = bf16[4,3] parameter(0)  q = bf16[4,3] parameter(1)  y = bf16[3,5] parameter(2)
+  wide = f32[4,3] convert(p)  other = f32[4,3] convert(q)
+  c = f32[] constant(0.5)  half = f32[4,3] broadcast(c), dimensions={}
+  t = f32[] constant(0.3333333)  third = f32[4,3] broadcast(t), dimensions={}"""
 # fmt: off
 REPEATED = [
     # factors                                                        comparisons
     ("x = bf16[4,3] parameter(0)  y = bf16[3,5] parameter(1)",      [None, "dropped"]),
     ("x = f32[4,3] parameter(0)  y = bf16[3,5] parameter(1)",       ALL),
     ("x = f32[4,3] parameter(0)  y = f32[3,5] parameter(1)",        ALL),
+    (f"{WIDENED} x = f32[4,3] maximum(wide, other)",                 [None, "dropped"]),
+    (f"{WIDENED} x = f32[4,3] clamp(half, wide, other)",             [None, "dropped"]),
+    (f"{WIDENED} x = f32[4,3] add(wide, other)",                     ALL),
+    (f"{WIDENED} x = f32[4,3] maximum(wide, third)",                 ALL),
 ]
 # fmt: on
 

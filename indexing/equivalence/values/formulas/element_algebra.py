@@ -15,6 +15,7 @@ from indexing.equivalence.values.formulas.numbering import attributes_of
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.integers import fits
+from indexing.equivalence.values.laws.roundings import narrow_type
 from indexing.equivalence.values.terms.functions import Attributes, is_float, is_integral
 from indexing.equivalence.values.terms.terms import Formula
 from indexing.maps.answers import Unknown
@@ -201,12 +202,23 @@ class Step:
         """Return the factors of a product as the unit reads them that multiplies by default."""
         if total != "f32" or not has_default_precision(self.instruction):
             return values
-        if not all(map(_is_from_bf16, values)):
+        if self.rounds_factors:
+            return tuple(map(self._rounded_factor, values))
+        if not all(map(self._is_of_bf16, values)):
             self.note_wide_factors()
-        if not self.rounds_factors:
-            return values
-        narrow = [self._convert_term(value, "bf16") for value in values]
-        return tuple([self._convert_term(value, "f32") for value in narrow])
+        return values
+
+    def _rounded_factor(self, value: Formula) -> Formula:
+        return self._convert_term(self._convert_term(value, "bf16"), "f32")
+
+    def _is_of_bf16(self, value: Formula) -> bool:
+        """Return True if the rounding of a factor to bf16 is the factor itself.
+
+        The maximum of two bf16, for example, is a bf16.
+        """
+        if is_call(value, "convert") and value.arguments[0].type == "bf16":
+            return True
+        return narrow_type(value) == "bf16" and self._rounded_factor(value) is value
 
     def _combiner(self, count: int) -> tuple[str, tuple[Formula, ...]]:
         """Return the known combiner of a reduction, or the results of any other one."""
@@ -232,11 +244,6 @@ class Step:
             return term
         attributes: Attributes = ()
         return self.algebra.apply("convert", attributes, element_type, [term])
-
-
-def _is_from_bf16(value: Formula) -> bool:
-    """Return True for the conversion of a bf16 to a wider type."""
-    return is_call(value, "convert") and value.arguments[0].type == "bf16"
 
 
 def has_default_precision(instruction: Instruction) -> bool:

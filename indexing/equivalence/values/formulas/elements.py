@@ -78,7 +78,7 @@ class Elements:
         trusted: the uses of definitions that are not exact, by name.
         expands: ops are replaced by their definitions, and loops by their iterations.
         rounds_factors: factors of products of default precision are rounded to bf16.
-        has_wide_factors: a product of default precision has factors that this changes.
+        has_wide_factors: a product of default precision has factors that this would change.
         shares: a deep formula is closed where it is read at another index, instead of copied.
         limit: the limit on the terms.
         modules: those of the programs before and after; None if one is not known.
