@@ -45,6 +45,45 @@ def test_an_index_of_many_terms_is_substituted_once(monkeypatch: pytest.MonkeyPa
     assert changed.free == {J}
 
 
+def test_terms_are_substituted_once_for_all_substitutions_of_the_same_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = FormulaTable()
+    algebra = FormulaAlgebra(table)
+    x, y = reads(table, 2)
+    sine = algebra.apply("sine", (), "f32", [x])
+    calls = calls_of(monkeypatch, FormulaAlgebra, "rebuild")
+    one = algebra.rewriting({I: J.as_expr()})(sine)
+    assert [str(term) for _, term, *_ in calls] == [str(x), str(sine)]
+    total = algebra.apply("add", (), "f32", [sine, y])
+    other = algebra.rewriting({I: J.as_expr()})(total)
+    assert [term for _, term, *_ in calls[2:]] == [y, total]
+    assert one in other.arguments
+    algebra.rewriting({I: J + 1})(sine)
+    assert len(calls) == 6
+
+
+def test_each_substitution_of_the_same_values_records_the_laws_that_it_uses() -> None:
+    table = FormulaTable()
+    x, y, z, *_ = reads(table, 3)
+    exact = FormulaAlgebra(table)
+    inner = exact.apply("add", (), "f32", [x, y])
+    total = exact.apply("add", (), "f32", [inner, z])
+    sine = exact.apply("sine", (), "f32", [total])
+    algebra = RealAlgebra(exact, exact_arithmetic=False)
+    results = []
+    for root in (inner, total, total, sine, sine):
+        algebra.uses.clear()
+        swap = algebra.rewriting({I: J.as_expr()})
+        results.append((swap(root), list(algebra.uses)))
+        recorded = len(algebra.uses)
+        assert swap(root) is results[-1][0]
+        assert len(algebra.uses) == recorded  # once for each substitution
+    assert [uses for _, uses in results] == [[], *[[reals.SUM]] * 4]
+    assert results[1] == results[2]
+    assert results[3] == results[4]
+
+
 def test_the_order_of_an_expression_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choices are ordered by their expressions; the text of one takes as long as a new term."""
     table = FormulaTable()

@@ -24,7 +24,7 @@ from indexing.equivalence.values.laws.integers import integer_expr
 from indexing.equivalence.values.laws.law import Application, ValueLaw
 from indexing.equivalence.values.laws.table import EXACT_LAWS
 from indexing.equivalence.values.terms.decision_diagrams import choose_piece, piece_at
-from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution
+from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution, Rebuilt
 from indexing.equivalence.values.terms.functions import (
     ROUNDED,
     Attributes,
@@ -81,6 +81,7 @@ class FormulaAlgebra:
         self.written: set[Formula] = set()
         self._applied: dict[Hashable, tuple[Formula, tuple[str, ...]]] = {}
         self._starts_of: dict[Formula, Any] = {}
+        self._rebuilt: dict[tuple[tuple[Variable, Expr], ...], Rebuilt] = {}
 
     def note(self, names: Iterable[str]) -> None:
         """Record uses of laws that are not exact."""
@@ -217,7 +218,13 @@ class FormulaAlgebra:
 
     def rewriting(self, values: Mapping[Variable, Expr]) -> FormulaSubstitution:
         """Return the substitution of expressions for variables."""
-        return FormulaSubstitution(self.table, values, self.rebuild, self.index_of)
+        key = tuple(values.items())
+        shared = self._rebuilt.get(key)
+        if shared is None:
+            shared = self._rebuilt[key] = Rebuilt()
+        return FormulaSubstitution(
+            self.table, values, self.rebuild, self.index_of, self.uses, shared
+        )
 
     def rebuild(
         self, term: Formula, arguments: tuple[Formula, ...], index: tuple[Expr, ...]

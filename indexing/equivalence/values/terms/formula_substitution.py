@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable, variables_in
@@ -11,11 +12,27 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What substitutions of the same values share.
+
+    Attributes:
+        terms: the terms that were rebuilt without a use of a law to record, by number.
+        exprs: the values of expressions.
+    """
+
+    terms: dict[int, Formula] = field(default_factory=dict)
+    exprs: dict[Expr, Expr] = field(default_factory=dict)
+
+
 class FormulaSubstitution:
     """Substitution of expressions for the free variables of terms; each term is rebuilt once.
 
     Args:
         rebuild: makes a term of the same kind and head with other arguments and expressions.
+        uses: the uses of laws, which `rebuild` records.
+        shared: what other substitutions of the same values rebuilt.  Terms whose laws are recorded
+            are not shared: each substitution records them again.
     """
 
     def __init__(
@@ -24,18 +41,41 @@ class FormulaSubstitution:
         values: Mapping[Variable, Expr],
         rebuild: Callable[[Formula, tuple[Formula, ...], tuple[Expr, ...]], Formula],
         variable: Callable[[Formula, Interval], Expr],
+        uses: Sequence[str],
+        shared: Rebuilt,
     ) -> None:
         self.table, self.rebuild, self.variable = table, rebuild, variable
-        self.values = dict(values)
+        self.values, self._uses, self._shared = dict(values), uses, shared.terms
         self._is_untouched = frozenset(values).isdisjoint
-        self._rebuilt: dict[int, Formula] = {}
-        self._exprs: dict[Expr, Expr] = {}
+        self._rebuilt, self._exprs = shared.terms, shared.exprs
 
     def __call__(self, term: Formula) -> Formula:
-        is_untouched = self._is_untouched
-        if is_untouched(term.free):
+        if self._is_untouched(term.free):
             return term
-        rebuilt = self._rebuilt
+        known = self._rebuilt.get(term.number)
+        if known is not None:
+            return known
+        start, added = len(self._uses), list[int]()
+        try:
+            return self._rebuild_inside(term, added)
+        finally:
+            if len(self._uses) != start:
+                self._keep(added)
+
+    def _keep(self, numbers: Iterable[int]) -> None:
+        """Share these terms no longer."""
+        if self._rebuilt is self._shared:
+            self._rebuilt = self._shared.copy()
+        for number in numbers:
+            self._shared.pop(number, None)
+
+    def _rebuild_inside(self, term: Formula, added: list[int]) -> Formula:
+        """Rebuild a term, operands first.
+
+        Args:
+            added: the numbers of the terms that are rebuilt, which are appended.
+        """
+        is_untouched, rebuilt = self._is_untouched, self._rebuilt
         opened: set[int] = set()  # terms whose children are rebuilt before they are met again
         pending = [term]
         while pending:
@@ -54,6 +94,7 @@ class FormulaSubstitution:
             arguments = tuple([rebuilt.get(t.number, t) for t in parts]) if parts else ()
             index = tuple([self._known_expr(e) for e in top.index]) if top.index else ()
             rebuilt[top.number] = self.rebuild(top, arguments, index)
+            added.append(top.number)
         return rebuilt[term.number]
 
     def _known_expr(self, expr: Expr) -> Expr:
