@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import numpy as np
 import pytest
 
 import hlo
@@ -17,6 +18,8 @@ from indexing.equivalence.values.formulas.elements import MAX_TERM_DEPTH
 from indexing.equivalence.values.laws import reals
 from indexing.equivalence.values.laws.algebra import FormulaAlgebra
 from indexing.equivalence.values.laws.normalising import LawUses, RealAlgebra
+from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
+from indexing.equivalence.values.matching.matching import Matching
 from indexing.equivalence.values.terms.formula_substitution import FormulaSubstitution
 from indexing.equivalence.values.terms.terms import Formula, FormulaTable
 from simplifier.atoms import Variable
@@ -94,6 +97,32 @@ def test_the_order_of_an_expression_is_computed_once(monkeypatch: pytest.MonkeyP
         inner = algebra.choose(J.as_expr(), [(bound, one), (99, two)])
         algebra.choose(I.as_expr(), [(bound, inner), (99, two)])
     assert len(texts) <= 2
+
+
+def test_the_first_choice_is_that_of_the_first_operand_outside_of_arrays() -> None:
+    table = FormulaTable()
+    algebra = FormulaAlgebra(table)
+    x, y, z, *_ = reads(table, 3)
+    one, two = (algebra.choose(e, [(7, x), (99, y)]) for e in (I.as_expr(), J.as_expr()))
+    power = algebra.apply("power", (), "f32", [z, two])
+    nested = algebra.apply("power", (), "f32", [power, one])
+    assert first_choice(nested) is first_choice(power) is first_choice(two) is two
+    assert first_choice(algebra.apply("power", (), "f32", [z, x])) is None
+    fold = Fold("maximum", (), 0, "f32", (table.constant(-np.inf, "f32"),), (two,), (J,))
+    closed = fold_formula(algebra, fold)
+    assert closed.array is not None
+    assert first_choice(closed) is None
+
+
+def test_no_cases_are_compared_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = FormulaTable()
+    algebra = FormulaAlgebra(table)
+    x, y, z, *_ = reads(table, 3)
+    one, two = (algebra.choose(I.as_expr(), [(7, x), (99, each)]) for each in (y, z))
+    calls = calls_of(monkeypatch, CaseMatching, "equal")
+    for limit in (0, 1):
+        assert not Matching(SetFolds(algebra), max_cases=limit).equal(one, two)
+        assert bool(calls) == bool(limit)
 
 
 def test_functions_without_tables_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,16 +346,11 @@ class CaseMatching:
 
 def first_choice(term: Formula) -> Formula | None:
     """Return the first choice in a term, outside of arrays."""
-    visited: set[int] = set()
-    pending = [term]
-    while pending:
-        top = pending.pop()
-        if top.kind == "choose":
-            return top
-        if top.kind == "apply" and top.number not in visited:
-            visited.add(top.number)
-            pending += top.arguments[::-1]
-    return None
+    if not term.has_choice:
+        return None
+    while term.kind != "choose":
+        term = next(each for each in term.arguments if each.has_choice)
+    return term
 
 
 def _is_call(term: Formula) -> bool:

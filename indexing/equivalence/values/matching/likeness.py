@@ -33,6 +33,8 @@ def most_alike(
     ours: Sequence[Formula], theirs: Sequence[Formula]
 ) -> tuple[list[Formula], list[Formula]]:
     """Return both lists in an order in which the terms that are most alike face each other."""
+    if len(ours) == len(theirs) == 1:
+        return list(ours), list(theirs)
     places = list(product(range(len(ours)), range(len(theirs))))
     places.sort(key=lambda at: _likeness(ours[at[0]], theirs[at[1]]), reverse=True)
     chosen: dict[int, int] = {}

@@ -19,7 +19,7 @@ from indexing.equivalence.values.folds.set_folds import MAX_PARTS, SetFolds
 from indexing.equivalence.values.laws.algebra import COMMUTATIVE, FormulaAlgebra
 from indexing.equivalence.values.laws.exact import is_call
 from indexing.equivalence.values.laws.roundings import EXCESS, float_before_rounding
-from indexing.equivalence.values.matching.case_matching import CaseMatching, first_choice
+from indexing.equivalence.values.matching.case_matching import CaseMatching
 from indexing.equivalence.values.matching.likeness import (
     MAX_PAIRED,
     MAX_QUICKLY_PAIRED,
@@ -226,9 +226,10 @@ class Matching:
 
     def _by_cases(self, before: Formula, after: Formula) -> TermComparison | None:
         """Compare terms in each case of their choices; None if they are not proved equal."""
-        if before.type != after.type:
+        limit = self.max_cases - self.case_count - sum([each.steps for each in self._active])
+        if before.type != after.type or limit <= 0:
             return None
-        if first_choice(before) is first_choice(after) is None:
+        if not before.has_choice and not after.has_choice:
             has_choices = _has_choices(before) or _has_choices(after)
             if not has_choices or self._reach_others(before, after):
                 return None
@@ -236,14 +237,14 @@ class Matching:
             self.algebra,
             self._proves,
             self.set_folds,
-            self.max_cases - self.case_count - sum([each.steps for each in self._active]),
+            limit,
             numbers=self._numbers,
             drops_roundings=self.drops_roundings,
         )
         outer, self._used = self._used, set()
         notes = len(self.algebra.uses)
         self._active.append(cases)
-        is_equal = cases.limit > 0 and cases.equal(before, after)
+        is_equal = cases.equal(before, after)
         self._active.pop()
         for each in self._active:
             each.limit -= cases.steps
@@ -390,4 +391,8 @@ class Matching:
 def _has_choices(term: Formula) -> bool:
     """Return True for an element of a fold whose values have a choice."""
     array = term.array
-    return array is not None and array.kind == "fold" and any(map(first_choice, array.arguments))
+    return array is not None and array.kind == "fold" and any(map(_has_choice, array.arguments))
+
+
+def _has_choice(term: Formula) -> bool:
+    return term.has_choice

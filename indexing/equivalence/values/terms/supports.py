@@ -48,6 +48,8 @@ class Supports:
     def of(self, term: Formula) -> int:
         """Return the symbols and functions that a term depends on, as a set of bits."""
         known = self._known
+        if term.number in known:
+            return known[term.number]
         for each, parts in _missing_terms(term, known):
             known[each.number] = _support(each, [known[t.number] for t in parts])
         return known[term.number]
@@ -55,6 +57,8 @@ class Supports:
     def variables(self, term: Formula) -> Reached:
         """Return the dimensions of symbols that each free variable of a term indexes, as bits."""
         known = self._variables
+        if term.number in known:
+            return known[term.number]
         for each, _ in _missing_terms(term, known, self.table):
             known[each.number] = self._find_reached(each)
         return known[term.number]

@@ -58,11 +58,12 @@ class Formula:
         key: equal for terms that differ only in the names of variables.
         depth: the length of the longest path to a leaf, through `children`.
         is_partial: True if it may have no value: it has the symbol `UNDEFINED` in it.
+        has_choice: True for a choice, and for a function of one, outside of arrays.
     """
 
     __slots__ = (
         *("kind", "head", "type", "arguments", "index", "array", "free", "children", "dims"),
-        *("number", "key", "depth", "is_partial"),
+        *("number", "key", "depth", "is_partial", "has_choice"),
     )
 
     kind: Kind
@@ -78,6 +79,7 @@ class Formula:
     key: int
     depth: int
     is_partial: bool
+    has_choice: bool
 
     def __str__(self) -> str:
         return text_of(self)
@@ -113,6 +115,7 @@ class FormulaTable:
         self._expr_keys: dict[Expr, int] = {}
         self._orders: dict[Expr, tuple[int, str]] = {}
         self._ordered: dict[Expr, list[Variable]] = {}
+        self._integers: dict[tuple[int, str], Formula] = {}
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -134,6 +137,8 @@ class FormulaTable:
         parts = arguments if array is None else (*arguments, array)
         is_undefined = kind == "symbol" and UNDEFINED in term.head
         term.is_partial = is_undefined or any(t.is_partial for t in parts)
+        is_branched = kind == "apply" and any(t.has_choice for t in arguments)
+        term.has_choice = is_branched or kind == "choose"
         keys = [t.key for t in arguments] + [self.expr_key(e) for e in index]
         keys.append(0 if array is None else array.key)
         term.key = stable_hash(kind, _name_key(kind, head), element_type, *keys, *dims)
@@ -156,6 +161,14 @@ class FormulaTable:
 
     def constant(self, value: Any, element_type: str) -> Formula:
         """Return a scalar constant."""
+        if type(value) is int:
+            known = self._integers.get((value, element_type))
+            if known is None:
+                known = self._integers[value, element_type] = self._constant(value, element_type)
+            return known
+        return self._constant(value, element_type)
+
+    def _constant(self, value: Any, element_type: str) -> Formula:
         data = np.asarray(value, dtype(element_type))
         if data.dtype.kind == "f" or data.dtype.kind == "V":
             data = np.where(data != data, np.asarray(np.nan).astype(data.dtype), data)
@@ -251,6 +264,8 @@ def stable_hash(*parts: object) -> int:
 
 def _name_key(kind: Kind, head: Hashable) -> str:
     """Return a text of a head; the carried leaves of a loop differ by initial value only."""
+    if kind == "apply" and not head[1]:  # type: ignore[index]
+        return f"({head[0]!r},())"  # type: ignore[index]
     is_carried = kind == "symbol" and isinstance(head, tuple) and head[0] == "loop"
     return _stable(head[:3] if isinstance(head, tuple) and is_carried else head)
 
