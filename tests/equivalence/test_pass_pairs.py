@@ -18,6 +18,7 @@ from indexing.equivalence.values.engine import ValueComparison, compare_values
 from indexing.equivalence.values.results import EqualFormulas, ValueResult
 from indexing.equivalence.verdicts import Level
 from tests.equivalence.mutants import MUTATIONS, mutants
+from tests.growth.work import calls_of
 
 DATA = Path(__file__).parent / "data"
 PAIRS = sorted(path.stem for path in DATA.glob("*.hlo"))
@@ -83,6 +84,26 @@ def test_what_was_compared_before_changes_no_result(name: str) -> None:
         assert list(map(laws_of, results)) == list(map(laws_of, separate))
         proofs[all(results)] += 1
     assert len(proofs) == 2
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_programs_are_compared_anew_after_the_first_output_that_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """A comparison that is repeated without earlier programs ends before it is repeated."""
+    text = """ENTRY e { p = f32[5] parameter(0)  x = f32[5] %s(p)  y = f32[5] %s(p)
+      z = f32[5] %s(p)  ROOT t = (f32[5], f32[5], f32[5]) tuple(x, y, z) }"""
+    opcodes = ["sine", "abs", "exponential"]
+    before = hlo.parse(text % tuple(opcodes)).entry
+    opcodes[place] = "cosine"
+    after = hlo.parse(text % tuple(opcodes)).entry
+    shared = ValueComparison()
+    assert all(shared.results(before, before))
+    calls = calls_of(monkeypatch, ValueComparison, "_compare_arrays")
+    results = shared.results(before, after)
+    assert [k for k, result in enumerate(results) if not result] == [place]
+    assert len(calls) == (place + 1) + 3
+    assert list(map(str, results)) == list(map(str, compare_values(before, after)))
 
 
 def test_constants_that_laws_computed_for_other_programs_are_no_rounding() -> None:

@@ -226,11 +226,11 @@ class ValueComparison:
         parameters: Mapping[int, int] | None,
     ) -> list[ValueResult]:
         """Return the comparison of each output, without definitions of ops."""
-        is_fresh = not self._programs
-        results = self._results(before, after, parameters or {})
-        if not is_fresh and not all(map(is_independent, results)):
+        is_first = not self._programs
+        results = self._results(before, after, parameters or {}, stops=not is_first)
+        if not is_first and not all(map(is_independent, results)):
             self._forget()
-            results = self._results(before, after, parameters or {})
+            results = self._results(before, after, parameters or {}, stops=False)
         return results
 
     def _with_roundings(
@@ -263,7 +263,14 @@ class ValueComparison:
         before: Computation | Sequence[ArrayRef],
         after: Computation | Sequence[ArrayRef],
         parameters: Mapping[int, int],
+        *,
+        stops: bool,
     ) -> list[ValueResult]:
+        """Return the comparison of each output.
+
+        Args:
+            stops: end after the first result that is not independent of earlier comparisons.
+        """
         try:
             ours, theirs = self._number_program(before, {}), self._number_program(after, parameters)
         except NoFormula as error:
@@ -280,11 +287,15 @@ class ValueComparison:
         pairs = list(zip(ours, theirs, strict=True))
         if self.divide is not None:
             self.divide(self, pairs)
-        self.compare_until(len(pairs), pairs)
+        self.compare_until(len(pairs), pairs, stops=stops)
         return self.done
 
-    def compare_until(self, stop: int, pairs: OutputPairs) -> None:
-        """Compare further outputs, up to number `stop`."""
+    def compare_until(self, stop: int, pairs: OutputPairs, *, stops: bool = False) -> None:
+        """Compare further outputs, up to number `stop`.
+
+        Args:
+            stops: end after the first result that is not independent of earlier comparisons.
+        """
         matchings = self.exact, self.quick, self.matching
         for before, after in pairs[len(self.done) : stop]:
             cases = sum([each.case_count for each in matchings])
@@ -292,6 +303,8 @@ class ValueComparison:
             self.done.append(result)
             if result:
                 self._cases_of_proofs += sum([each.case_count for each in matchings]) - cases
+            if stops and not is_independent(result):
+                return
 
     def _rounds_no_factors(self, results: Sequence[ValueResult]) -> bool:
         """Return True if roundings that are added to factors prove no more outputs.
