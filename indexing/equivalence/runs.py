@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -371,13 +371,13 @@ def _executed_instructions(side: Side) -> Iterator[Instruction]:
 def _roundings(side: Side) -> list[float]:
     """Return, for each output, the tolerance of the coarsest floats that are computed for it."""
     paths = [path for path, _ in leaves(side.root.shape)]
-    roundings = []
+    roundings, rounding = list[float](), cache(_rounding)  # outputs share most instructions
     for number in side.outputs:
         path, root = paths[number], side.root
         while root.opcode == "tuple" and path:
             root, path = root.operands[path[0]], path[1:]
         computed = _executed_instructions(replace(side, root=root))
-        roundings.append(max(map(_rounding, computed), default=0.0))
+        roundings.append(max(map(rounding, computed), default=0.0))
     return roundings
 
 

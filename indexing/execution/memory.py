@@ -89,10 +89,15 @@ def check_memory(computation: Computation, memory: int | None, devices: int = 1)
     """
     overhead = DEVICE_BYTES if devices > 1 else 0
     required = (estimated_bytes(computation) + overhead) * devices
+    largest = computation.memoised(_largest_array, lambda: _largest_array(computation))
+    check_bytes(required, memory, largest)
+
+
+def _largest_array(computation: Computation) -> Instruction:
+    """Return the instruction of a computation that allocates most, or a parameter."""
     executed = [step.instruction for step in plan(computation)]
     arrays = [*computation.parameters, *[i for i in executed if _allocated_bytes(i)]]
-    largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
-    check_bytes(required, memory, largest)
+    return max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
 
 
 def check_bytes(required: int, memory: int | None, largest: Instruction) -> None:

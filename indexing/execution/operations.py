@@ -130,7 +130,10 @@ def element_operations(computation: Computation, devices: int = 1) -> int:
         devices: the number of devices that execute the computation.
     """
     overhead = DEVICE_OPERATIONS if devices > 1 else 0
-    return (overhead + sum(map(_sum, _rows(computation, devices)))) * devices
+    total = computation.memoised(
+        (element_operations, devices), lambda: sum(map(_sum, _rows(computation, devices)))
+    )
+    return (overhead + total) * devices
 
 
 def _sum(row: tuple[Instruction, int, int]) -> int:

@@ -18,9 +18,10 @@ from indexing.cli.commands import run as run_command
 from indexing.codegen.validation import validate_instruction
 from indexing.codegen.validation_limits import MAX_OPERATIONS as MAX_VALIDATED
 from indexing.equivalence.compare import equivalent
-from indexing.execution import ExecutionError, operations, run
+from indexing.execution import ExecutionError, memory, operations, run
 from indexing.execution.operations import MAX_OPERATIONS, element_operations
 from indexing.ops import reductions
+from tests.growth.work import calls_of
 
 ADD: Final = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
 LOOP: Final = """
@@ -138,6 +139,26 @@ def test_elements_that_are_touched_count_beside_the_arithmetic_that_bytes_counts
         "= note: an instruction takes the operations that `bytes` counts, or the elements" in error
     )
     assert cli.run(["run", str(path), "--max-operations", "1.000002e6"]) == 0
+
+
+def test_the_work_of_a_program_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "ENTRY e { p = f32[%d] parameter(0)  n = f32[%d] negate(p)  ROOT r = f32[%d] abs(n) }"
+    small, large = (hlo.parse(text % (size, size, size)) for size in (3, 7))
+    counted = calls_of(monkeypatch, operations, "operations_of")
+    allocated = calls_of(monkeypatch, memory, "_allocated_bytes")
+    run(small, [np.zeros(3, np.float32)])
+    first = len(counted), len(allocated)
+    assert all(first)
+    run(small, [np.ones(3, np.float32)])
+    assert (len(counted), len(allocated)) == first
+    run(large, [np.ones(7, np.float32)])
+    assert (len(counted), len(allocated)) == (2 * first[0], 2 * first[1])
+    with pytest.raises(ExecutionError, match="memory"):
+        run(small, [np.ones(3, np.float32)], memory=11)
+    with pytest.raises(ExecutionError, match="operations"):
+        run(small, [np.ones(3, np.float32)], max_operations=5)
+    assert element_operations(small.entry) * 7 == element_operations(large.entry) * 3
+    assert element_operations(small.entry, 2) > 2 * element_operations(small.entry)
 
 
 def test_many_devices_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
