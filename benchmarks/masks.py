@@ -51,7 +51,6 @@ from hlo.shapes.shape import leaves
 from indexing import IndexingMap
 from indexing.dataflow.valued_maps import with_values
 from indexing.maps.answers import Answer
-from indexing.maps.options import Options
 from tests.dataflow.influence import Mask, mask_of
 from tests.dataflow.programs import Run
 
