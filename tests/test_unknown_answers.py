@@ -51,6 +51,14 @@ ENTRY e {
   i = s32[] parameter(1)
   ROOT r = f32[8] dynamic-slice(p, i), dynamic_slice_sizes={8}
 }"""
+GROUPS = """
+ENTRY e {
+  rows = f32[6,4] parameter(0)
+  weights = f32[3,4,5] parameter(1)
+  sizes = s32[3] parameter(2)
+  ROOT r = f32[6,5] ragged-dot(rows, weights, sizes), lhs_contracting_dims={1},
+    rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
+}"""
 UNSIZED = "ENTRY e { p = f32[?] parameter(0)  ROOT r = f32[?] reverse(p), dimensions={0} }"
 OWN = "ENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] my-new-op(p) }"
 TARGET = (
@@ -72,6 +80,7 @@ REASONS = {
     "only the element that is reduced last is needed": SCATTER,
     "the order of the elements depends on their values": SORT,
     "the executed branch depends on data":             CONDITIONAL,
+    "the groups of rows depend on runtime values":     GROUPS,
     "depend on the device":                            EXCHANGE,
 }
 # fmt: on
@@ -113,7 +122,10 @@ def test_repairs_remove_the_reason() -> None:
     branch = indexing.output_to_input(hlo.parse(CONDITIONAL).computations["left"].root)
     exchange = hlo.parse(EXCHANGE).entry.root
     devices = indexing.device_maps(exchange, num_replicas=2, num_partitions=1)
+    known = GROUPS.replace("parameter(2)", "constant({2, 1, 3})")
+    groups = indexing.to_parameters(hlo.parse(known).entry.root)
     assert reasons(sized) == reasons(pieces) == reasons(branch) == reasons(devices) == ""
+    assert reasons(groups) == ""
     assert "reduced last" not in reasons(unique)
 
 

@@ -46,7 +46,7 @@ def known_edges(
     ...   sizes = s32[3] constant({2, 3, 0})
     ...   ROOT r = f32[6,5] ragged-dot(rows, weights, sizes), lhs_contracting_dims={1},
     ...     rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} }''').entry.root
-    >>> for m in indexing.output_to_input(root).maps[1]:
+    >>> for m in indexing.to_parameters(root).maps[1]:
     ...     print(m)
     (d0, d1)[s0] -> (0, s0, d1), domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 3]
     (d0, d1)[s0] -> (1, s0, d1), domain: d0 in [2, 4], d1 in [0, 4], s0 in [0, 3]
@@ -70,7 +70,7 @@ def _is_of_operand(instruction: Instruction, edge: AccessEdge) -> bool:
 def _known_maps(instruction: Instruction, calls: int) -> _Maps:
     op, shapes = instruction.op, [operand.shape for operand in instruction.operands]
     arrays = [shape for shape in shapes if isinstance(shape, Shape)]
-    if len(arrays) != len(shapes):
+    if len(arrays) != len(shapes) or any(shape.is_dynamic for shape in arrays):
         return _NOTHING
     if isinstance(op, Sort):
         return _sorted_maps(instruction, op, arrays, calls)

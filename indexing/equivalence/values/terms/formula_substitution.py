@@ -14,7 +14,7 @@ from simplifier.substitute import Substitution
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What substitutions of the same values share.
+    """Terms and expressions that substitutions of the same values share.
 
     Attributes:
         terms: the terms that were rebuilt without a use of a law to record, by number.
