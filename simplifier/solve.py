@@ -6,6 +6,7 @@ multiplicities.  Laws (`simplifier.laws`), for a range variable s:
 * *solve for a range variable*: ``c·s + e in [a, b]`` with ``b − a < c`` allows at most one value,
   ``s = (b − e) floordiv c``, within the bounds of s;
 * *rescale a strided range*: if ``s ≡ r (mod m)``, s is ``m·t + r``;
+* *shift a range*: a window that reaches all of ``s + e in [a, b]`` has that sum as its variable;
 * *merge a mixed-radix pair*: s and t that occur only as ``s + n·t``, where s has n values, are one
   variable.
 
@@ -59,6 +60,10 @@ def change(
         if change_of_one:
             return change_of_one
     every = [*exprs, *[c.expr for c in constraints]]
+    for constraint in constraints:
+        shift = _shift_range(constraint, free, constraints, every)
+        if shift:
+            return shift
     merges = (_mixed_radix(kind, every) for kind in kinds if len(kind) > 1)
     return next((merge for merge in merges if merge), None)
 
@@ -144,6 +149,82 @@ def _rescale_range(constraint: Constraint, candidates: Mapping[Variable, int]) -
         after = f"{new * step + first} with {new.name} in [{new.lower}, {new.upper}]"
         trace.record(laws.RESCALE_VARIABLE, f"{constraint}: {old.name}", after)
     return Change({old: new * step + first}, {old: new})
+
+
+def _shift_range(
+    constraint: Constraint,
+    candidates: Iterable[Variable],
+    constraints: Sequence[Constraint],
+    exprs: Iterable[Expr],
+) -> Change | None:
+    """Law *shift a range*.
+
+    >>> s0, d0 = Variable("s0", 0, 9), Variable("d0", 0, 4)
+    >>> padded = Constraint(d0 + s0, 4, 9)
+    >>> _shift_range(padded, [s0], [padded], [d0 + s0 - 4, padded.expr]).values
+    {Variable('s0', 0, 9): Expr('-d0 + s0 + 4')}
+    """
+    parts = constraint.expr.parts
+    if len(parts) < 2:
+        return None
+    for old in candidates:
+        sign = parts.get(old, 0)
+        if sign not in (1, -1):
+            continue
+        new = Variable(old.name, 0, constraint.upper - constraint.lower)
+        value = sign * (new + constraint.lower - constraint.expr) + old
+        swap = Substitution({old: value})
+        if old in value.variables() or not _is_inside(value, old, swap, new, constraints):
+            continue
+        if _has_fewer_variables(old, swap, exprs):
+            if trace.records:
+                trace.record(laws.SHIFT_RANGE, f"{constraint}: {old.name}", value)
+            return Change({old: value}, {old: new})
+    return None
+
+
+def _is_inside(
+    value: Expr,
+    old: Variable,
+    swap: Substitution,
+    new: Variable,
+    constraints: Iterable[Constraint],
+) -> bool:
+    """Return True if the value for `old` is within its bounds, as constraints on `new` imply.
+
+    >>> s0, t, r = Variable("s0", 0, 8), Variable("s0", 0, 9), Variable("rt0", 0, 9)
+    >>> d0 = Variable("d0", 0, 4)
+    >>> value = t - d0 + 4
+    >>> swap, below = Substitution({s0: value}), Constraint(r - d0 - s0, 1, 9)
+    >>> [_is_inside(value, s0, swap, t, constraints) for constraints in ([], [below])]
+    [False, True]
+    """
+    sign = value.parts[new]
+    least, most = (value - sign * new).bounds
+    if least < old.lower - new.upper or most > old.upper + new.upper:
+        return False
+    lower, upper = new.bounds
+    for constraint in constraints:
+        expr = swap(constraint.expr)
+        factor = expr.parts.get(new, 0)
+        if factor in (1, -1):
+            rest = (expr - factor * new).bounds
+            ends = constraint.lower - rest[1], constraint.upper - rest[0]
+            lower, upper = (
+                max(lower, min(factor * e for e in ends)),
+                min(upper, max(factor * e for e in ends)),
+            )
+    reached = sign * lower, sign * upper
+    return old.lower <= least + min(reached) and most + max(reached) <= old.upper
+
+
+def _has_fewer_variables(old: Variable, swap: Substitution, exprs: Iterable[Expr]) -> bool:
+    """Return True if a value for `old` leaves no expression more variables, and one fewer."""
+    changed = [
+        (expr.variables(), swap(expr).variables()) for expr in exprs if old in expr.variables()
+    ]
+    pairs = [(len(before), len(after)) for before, after in changed]
+    return all(x >= y for x, y in pairs) and any(x > y for x, y in pairs)
 
 
 def _top_factors(variables: Sequence[Variable], expr: Expr) -> dict[Variable, int]:

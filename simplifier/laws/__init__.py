@@ -72,6 +72,7 @@ from simplifier.laws.variables import (
     PROJECT_BOUNDS,
     PROJECT_RESIDUES,
     RESCALE_VARIABLE,
+    SHIFT_RANGE,
     SOLVE_FOR_VARIABLE,
 )
 
@@ -130,6 +131,7 @@ __all__ = [
     "ROUND_CONSTANT",
     "ROUND_TO_RESIDUES",
     "SELECT_RESIDUE",
+    "SHIFT_RANGE",
     "SHIFT_RESIDUES",
     "SOLVE_FOR_VARIABLE",
     "TABLE",

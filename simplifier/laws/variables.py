@@ -23,6 +23,15 @@ RESCALE_VARIABLE: Final = Law(
     ("simplifier.solve.change",),
     ":=",
 )
+SHIFT_RANGE: Final = Law(
+    "shift a range",
+    "s + e in [a, b]: s := t + a - e",
+    "t in [0, b - a]; the constraints imply the bounds of s; no expression gets more variables, "
+    "and one gets fewer",
+    "s and t = s + e - a are in bijection, and the bounds of t are the constraint.",
+    ("simplifier.solve.change",),
+    ":=",
+)
 MERGE_MIXED_RADIX: Final = Law(
     "merge a mixed-radix pair",
     "s + n·t := u",

@@ -268,6 +268,21 @@ def test_a_strided_range_variable_is_rescaled(before: str, after: str) -> None:
     assert relation(rescaled) == relation(parse_map(before))
 
 
+# fmt: off
+SHIFTED = [
+    ("(d0)[s0] -> (d0 - s0, d0), domain: d0 in [0, 4], s0 in [-9, 8], d0 - s0 in [-1, 5]", "(d0)[s0] -> (s0 - 1, d0), domain: d0 in [0, 4], s0 in [0, 6]"),
+    ("(d0)[s0, s1] -> (d0 + s0 + s1 - 8), domain: d0 in [0, 4], s0 in [0, 8], s1 in [0, 8], d0 + s0 in [4, 8], d0 + s0 + s1 in [8, 12]", "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]"),
+    ("(d0)[s0]{rt0} -> (d0 + s0 - 4), domain: d0 in [0, 4], s0 in [0, 7], rt0 in [0, 4], d0 + s0 in [4, 8], d0 - rt0 + s0 in [0, 3]", "(d0)[s0]{rt0} -> (s0), domain: d0 in [0, 4], s0 in [0, 3], rt0 in [1, 4], rt0 - s0 in [1, 4]"),
+    ("(d0)[s0] -> (d0 + s0 - 1), domain: d0 in [0, 4], s0 in [0, 2], d0 + s0 in [1, 5]", "(d0)[s0] -> (d0 + s0 - 1), domain: d0 in [0, 4], s0 in [0, 2], d0 + s0 in [1, 5]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("before, after", SHIFTED)
+def test_a_window_that_reaches_all_rows_is_a_range(before: str, after: str) -> None:
+    assert str(parse_map(before).simplify(certify=True)) == after
+
+
 def test_a_trace_lists_each_effective_step() -> None:
     before = parse_map(
         "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"

@@ -398,6 +398,17 @@ CASES = [
         lambda d: f"()[s0] -> (s0), domain: s0 in [-9, 999], s0 mod {d} in [1, 1]",
     ),
     Case(
+        laws.SHIFT_RANGE,
+        "(d0)[s0] -> (d0 + s0 - 4), domain: d0 in [0, 4], s0 in [0, 8], d0 + s0 in [4, 8]",
+        "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]",
+        "(d0)[s0] -> (d0 + s0 - 4), domain: d0 in [0, 4], s0 in [0, 7], d0 + s0 in [4, 8]",
+        "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]",
+        (0,),
+        lambda d: (
+            f"(d0)[s0] -> (d0 - s0), domain: d0 in [0, {d}], s0 in [-{d}, {d}], d0 - s0 in [0, {d}]"
+        ),
+    ),
+    Case(
         laws.MERGE_MIXED_RADIX,
         "()[s0, s1] -> (s0 * 4 + s1), domain: s0 in [0, 2], s1 in [0, 3]",
         "()[s0] -> (s0), domain: s0 in [0, 11]",
