@@ -93,6 +93,8 @@ def _is_executable(instruction: Instruction, rule: ShardingRule, number: int, co
             return is_known and is_single and not result_dims
     if not result_dims or not (operand_dims or declared.creates_dimensions):
         return False
+    if isinstance(instruction.op, Convolution) and _crosses_groups(instruction.op, rule, number):
+        return False
     return _works_on_shards(instruction, operand_dims, result_dims)
 
 
@@ -120,6 +122,16 @@ def _works_on_shards(instruction: Instruction, operand_dims: Dims, result_dims: 
         case Scatter() as op:
             return _is_written(instruction, op, operand_dims)
     return True
+
+
+def _crosses_groups(op: Convolution, rule: ShardingRule, number: int) -> bool:
+    """Return True for a factor that has the output features of several groups.
+
+    Each group is a position of a factor of the input features, unless windows read padding only.
+    """
+    groups = max(op.feature_group_count, op.batch_group_count)
+    is_alone = [number] == list(rule.results[0][op.dim_labels.order("out")[1]])
+    return groups > 1 and is_alone and not any(number in dims for dims in rule.operands[0])
 
 
 def _dims(instruction: Instruction, operand: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ All axes are used whole here: a mesh whose axes are used in parts is refined bef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -63,12 +63,17 @@ class RuleSplits:
     Attributes:
         rule: the rule.
         sizes: the size of each axis of the mesh.
+        excessive: the axes with more shards than a dimension that may split such dimensions:
+            devices without elements hold padding.
         cuts: the axes of which only the major part, of the given size, splits a factor.
     """
 
-    def __init__(self, rule: ShardingRule, sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, rule: ShardingRule, sizes: Mapping[str, int], excessive: Container[AxisNames] = ()
+    ) -> None:
         self.rule = rule
         self.sizes = sizes
+        self.excessive = excessive
         self.cuts: dict[str, int] = {}
 
     @cached_property
@@ -86,7 +91,9 @@ class RuleSplits:
         size, shards = self.rule.factors[factor].size, self.shards(names)
         if self.rule.factors[factor].kind == "need_replication":
             return shards == 1
-        return shards <= size and (size % shards == 0 or factor not in self._compound)
+        if factor in self._compound:
+            return shards <= size and size % shards == 0
+        return shards <= size or names in self.excessive
 
     def pieces(self, factors: Sequence[int], names: AxisNames) -> Iterator[tuple[int, AxisNames]]:
         """Yield the axes of each factor of a dimension that the axes split.

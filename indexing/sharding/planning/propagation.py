@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -134,6 +135,7 @@ class _Planner:
         self.counts = executions_from(module.entry)
         self.costs = ResharderCosts(self.sizes)
         self.given = self._given_splits(given)
+        self.excessive = frozenset(self._excessive_axes())
         self.works = [
             self._work(instruction, rule_of)
             for instruction in classes.of
@@ -142,7 +144,7 @@ class _Planner:
         banned = {classes.of[i][leaf]: names for (i, leaf), names in given.banned.items()}
         self.choices = {classes.of[i][leaf]: each for (i, leaf), each in given.choices.items()}
         self.reached = reach_splits(
-            classes, self.works, self.given, self.sizes, banned, self.choices
+            classes, self.works, self.given, self.sizes, banned, self.choices, self.excessive
         )
         self.graph = CostGraph()
         self.splits = [self._class_splits(number) for number in range(len(classes.shapes))]
@@ -177,9 +179,21 @@ class _Planner:
                 )
         return splits
 
+    def _excessive_axes(self) -> Iterator[AxisNames]:
+        """Yield the axes that split a dimension of fewer elements than shards in a given spec."""
+        for number, split in self.given.items():
+            shape = self.classes.shapes[number]
+            if isinstance(shape, Shape):
+                pairs = zip(shape.dims, split.dims, strict=True)
+                yield from [
+                    names
+                    for size, names in pairs
+                    if size < prod([self.sizes[name] for name in names])
+                ]
+
     def _work(self, instruction: Instruction, rule_of: RuleOf) -> FactoredInstruction:
         operands = [leaf for operand in instruction.operands for leaf in self.classes.of[operand]]
-        rule = RuleSplits(rule_of(instruction), self.sizes)
+        rule = RuleSplits(rule_of(instruction), self.sizes, self.excessive)
         results = self.classes.of[instruction]
         return FactoredInstruction(
             instruction, rule, tuple(operands), results, partial_operands(instruction)

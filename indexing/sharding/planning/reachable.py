@@ -11,7 +11,7 @@ Source: Shardy ``docs/propagation.md``; Y. Xu et al., "GSPMD", 2021, section 3.5
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
@@ -59,6 +59,7 @@ class Reached:
         sizes: the size of each axis.
         banned: the axes that must not be used on a class.
         choices: the splits that a class may have, if only some.
+        excessive: see `RuleSplits`.
         dims: for each class and dimension, the axes that may split it.
         wanted: the axes that users of a class with a given split need instead.
         partial: for each class, the axes along which it may be partial, with the reduction.
@@ -70,6 +71,7 @@ class Reached:
     sizes: Mapping[str, int]
     banned: Mapping[LeafClass, frozenset[str]]
     choices: Mapping[LeafClass, Sequence[ArraySplit]]
+    excessive: Container[AxisNames] = ()
     dims: dict[LeafClass, list[dict[AxisNames, None]]] = field(default_factory=dict)
     wanted: dict[LeafClass, list[dict[AxisNames, None]]] = field(default_factory=dict)
     partial: dict[LeafClass, dict[tuple[str, str], None]] = field(default_factory=dict)
@@ -126,9 +128,10 @@ def reach_splits(
     sizes: Mapping[str, int],
     banned: Mapping[LeafClass, frozenset[str]],
     choices: Mapping[LeafClass, Sequence[ArraySplit]],
+    excessive: Container[AxisNames] = (),
 ) -> Reached:
     """Propagate given splits to a fixed point."""
-    result = Reached(classes, given, sizes, banned, choices)
+    result = Reached(classes, given, sizes, banned, choices, excessive)
     for number, shape in enumerate(classes.shapes):
         rank = shape.rank if isinstance(shape, Shape) else 0
         result.dims[number] = [{} for _ in range(rank)]
@@ -191,7 +194,8 @@ class _Propagation:
         shape = self.result.classes.shapes[number]
         assert isinstance(shape, Shape)
         fits = prod(self.result.sizes[name] for name in names) <= shape.dims[dim]
-        if not self.result.banned.get(number, frozenset()) & set(names) and (fits or given):
+        fits = fits or given is not None or names in self.result.excessive
+        if fits and not self.result.banned.get(number, frozenset()) & set(names):
             reached[names] = None
             self._touch(number)
 

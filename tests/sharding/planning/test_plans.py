@@ -171,6 +171,39 @@ def test_sizes_that_shards_do_not_divide_are_padded_and_the_padding_is_stated() 
     check_equal(plan, module)
 
 
+SMALL = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[4,8] parameter(0)
+  n = f32[4,8] exponential(p)
+  zero = f32[] constant(0)
+  columns = f32[8] reduce(n, zero), dimensions={0}, to_apply=add
+  rows = f32[4] reduce(n, zero), dimensions={1}, to_apply=add
+  ROOT r = (f32[4,8], f32[8], f32[4]) tuple(n, columns, rows)
+}"""
+
+
+def test_a_dimension_of_fewer_elements_than_devices_is_split_where_a_spec_says_so() -> None:
+    module = hlo.parse(SMALL)
+    plan = indexing.shard(module, {"x": 8}, {"p": ("x", None)})
+    assert {name: str(plan.specs[name]) for name in ("n", "rows")} == {"n": "[x, _]", "rows": "[x]"}
+    chain = hlo.parse("ENTRY e { p = f32[4,8] parameter(0)  ROOT n = f32[4,8] negate(p) }")
+    assert indexing.shard(chain, {"x": 8}, {"p": ("x", None)}).bytes_sent == 0
+    check_equal(plan, module)
+
+
+def test_output_features_of_groups_that_read_padding_only_are_not_split() -> None:
+    module = hlo.parse("""ENTRY e {
+      p = f32[1,4,2] parameter(0)
+      w = f32[6,2,1] parameter(1)
+      ROOT r = f32[1,6,1] convolution(p, w), window={size=1 stride=4 pad=1_1},
+        dim_labels=bf0_oi0->bf0, feature_group_count=2
+    }""")
+    plan = indexing.shard(module, {"x": 2}, {"w": ("x", None, None)})
+    (result,) = plan.run([np.ones((1, 4, 2), np.float32), np.ones((6, 2, 1), np.float32)])
+    np.testing.assert_array_equal(result, np.zeros((1, 6, 1)))
+
+
 def test_replicated_axes_do_not_split_an_array() -> None:
     plan = indexing.shard(
         hlo.parse(ATTENTION), {"x": 8}, {"wq": (None, "x")}, replicated={"q": ["x"]}
