@@ -10,6 +10,7 @@ Modules that few programs need are imported where they are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 MAX_KEPT: Final = 1 << 22
 """Limit on the elements of all arrays that are kept; beyond it, they are evaluated again."""
+MOST_ITERATIONS: Final = (128, 32)
+"""Limit on the iterations that are computed of a loop, as in XLA, and of a loop in its body."""
 _EXACT_FLOATS: Final = frozenset(["f32", "f64"])
 """Types whose operations are not computed in wider types."""
 _KINDS: Final = frozenset(["pred", "integral", "unsigned", "floating"])
@@ -94,7 +97,7 @@ def known_integers(loop: Instruction, calls: Calls) -> Iterator[Known]:
     """
     from indexing.dataflow.loops.simulation import iterations_from
 
-    return iterations_from(loop, _integers_before(loop, calls), Evaluation)
+    return iterations_from(loop, _integers_before(loop, calls), Evaluation.inside)
 
 
 def executed_iterations(loop: Instruction, calls: Calls) -> int | None:
@@ -105,7 +108,8 @@ def executed_iterations(loop: Instruction, calls: Calls) -> int | None:
     """
     from indexing.dataflow.loops.simulation import last_iteration
 
-    executed = last_iteration(loop, _integers_before(loop, calls), Evaluation)
+    before = _integers_before(loop, calls)
+    executed = last_iteration(loop, before, Evaluation.inside, MOST_ITERATIONS[0])
     return None if executed is None else executed[0]
 
 
@@ -116,30 +120,26 @@ def _integers_before(loop: Instruction, calls: Calls) -> Integers:
     return {path: evaluate_array(ArrayRef(before, path, calls)) for path in paths}
 
 
-def _integer_after(
-    array: ArrayRef, before: list[np.ndarray[Any, Any] | None]
-) -> np.ndarray[Any, Any] | None:
-    """Return an integer after a loop, from those that it carries before it; or None."""
-    from indexing.dataflow.loops.simulation import followed_leaves, last_iteration
-
-    loop = array.instruction
-    executed = last_iteration(
-        loop, dict(zip(followed_leaves(loop), before, strict=True)), Evaluation
-    )
-    return None if executed is None else executed[1][array.path]
-
-
 class Evaluation:
     """The arrays of a module that have been evaluated; None for those that cannot be.
 
     Args:
         given: values of parameters.
+        depth: the number of loops around, whose iterations are computed one after the other.
     """
 
-    def __init__(self, given: Mapping[ArrayRef, np.ndarray[Any, Any]] | None = None) -> None:
+    def __init__(
+        self, given: Mapping[ArrayRef, np.ndarray[Any, Any]] | None = None, depth: int = 0
+    ) -> None:
+        self.depth = depth
         self._given = dict(given or {})
         self._known: dict[ArrayRef, np.ndarray[Any, Any] | None] = dict(self._given)
         self._kept = 0
+
+    @classmethod
+    def inside(cls, given: Mapping[ArrayRef, np.ndarray[Any, Any]]) -> Evaluation:
+        """Return the evaluation of the body of a loop that is in no other one."""
+        return cls(given, 1)
 
     def value(self, array: ArrayRef) -> np.ndarray[Any, Any] | None:
         """Return the elements of an array, or None."""
@@ -170,8 +170,24 @@ class Evaluation:
             return None
         missing = next((each for each in sources if each not in self._known), None)
         if missing is None:
-            self._keep(array, _compute(array, [self._known[each] for each in sources]))
+            operands = [self._known[each] for each in sources]
+            is_after = isinstance(array.instruction.op, While) and source_of(array) is None
+            value = self._integer_after(array, operands) if is_after else _compute(array, operands)
+            self._keep(array, value)
         return missing
+
+    def _integer_after(
+        self, array: ArrayRef, before: list[np.ndarray[Any, Any] | None]
+    ) -> np.ndarray[Any, Any] | None:
+        """Return an integer after a loop, from those that it carries before it; or None."""
+        if self.depth >= len(MOST_ITERATIONS):
+            return None
+        from indexing.dataflow.loops.simulation import followed_leaves, last_iteration
+
+        evaluate, loop = partial(Evaluation, depth=self.depth + 1), array.instruction
+        integers = dict(zip(followed_leaves(loop), before, strict=True))
+        executed = last_iteration(loop, integers, evaluate, MOST_ITERATIONS[self.depth])
+        return None if executed is None else executed[1][array.path]
 
     def _keep(self, array: ArrayRef, value: np.ndarray[Any, Any] | None) -> None:
         self._kept += 0 if value is None else value.size
@@ -332,8 +348,6 @@ def _compute(
 ) -> np.ndarray[Any, Any] | None:
     if source_of(array) is not None:
         return operands[0]
-    if isinstance(array.instruction.op, While):
-        return _integer_after(array, operands)
     value = _compute_value(array.instruction, operands)
     is_place = isinstance(array.instruction.op, TopK | TopKCall) and array.path == (1,)
     if is_place and _are_repeated(operands[0], value[0]):

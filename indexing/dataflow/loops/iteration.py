@@ -18,7 +18,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import is_integral
-from indexing.dataflow.evaluation import known_integers
+from indexing.dataflow.evaluation import MOST_ITERATIONS, known_integers
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
@@ -131,9 +131,7 @@ class Iteration:
     @cached_property
     def _states(self) -> list[Known]:
         """The integers that are known in each iteration, of few iterations."""
-        from indexing.dataflow.loops.simulation import MAX_ITERATIONS  # few modules need it
-
-        count = self.most if self.most <= MAX_ITERATIONS else 0
+        count = self.most if self.most <= MOST_ITERATIONS[0] else 0
         return list(islice(known_integers(self.loop, self.facts.calls), count))
 
     def _by_number(self, piece: IndexingMap, shape: Shape) -> IndexingMap:

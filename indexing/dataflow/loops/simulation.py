@@ -20,8 +20,6 @@ from indexing.dataflow.constants import is_integral
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.control import callees
 
-MAX_ITERATIONS: Final = 128
-"""Limit on the iterations that are computed, as in XLA."""
 MAX_ELEMENTS: Final = 1 << 10
 """Limit on the elements of a carried array that is followed."""
 
@@ -70,18 +68,19 @@ def iterations_from(loop: Instruction, before: Integers, evaluate: Evaluate) -> 
 
 
 def last_iteration(
-    loop: Instruction, before: Integers, evaluate: Evaluate
+    loop: Instruction, before: Integers, evaluate: Evaluate, most: int
 ) -> tuple[int, Integers] | None:
     """Return the number of iterations of a loop, and the integers after them.
 
-    None if the condition does not follow from known integers, and beyond `MAX_ITERATIONS`.
+    None if the condition does not follow from known integers, and beyond `most` iterations.
 
     Args:
         before: the integers before the loop.
+        most: the maximum number of iterations.
     """
     condition, body = callees(loop, "condition", "body")
     (inside,), (parameter,) = body.parameters, condition.parameters
-    iterations = islice(iterations_from(loop, before, evaluate), MAX_ITERATIONS + 1)
+    iterations = islice(iterations_from(loop, before, evaluate), most + 1)
     for number, known in enumerate(iterations):
         values = {path: known.value(ArrayRef(inside, path)) for path in before}
         runs = evaluate(_arrays(parameter, values)).value(ArrayRef(condition.root))
