@@ -16,7 +16,7 @@ from indexing.dataflow.copies import source_of
 from indexing.dataflow.evaluation import Evaluation, evaluate_array
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.element import ConstantRule, OpaqueRule, element_of
-from indexing.ops.structured_ops import InlineOp, parameter_numbers
+from indexing.ops.structured_ops import StructuredOp
 
 MAX_COMPARED: Final = 100
 """Limit on the pairs of arrays that one comparison visits."""
@@ -33,10 +33,10 @@ def argument_of(array: ArrayRef) -> ArrayRef | None:
     if parameter.opcode != "parameter" or array.calls or parameter.computation.is_entry:
         return None
     calls = calls_of(parameter.computation)
-    if len(calls) != 1 or not isinstance(calls[0].op, InlineOp):
+    if len(calls) != 1 or not isinstance(op := calls[0].op, StructuredOp):
         return None
-    number = parameter_numbers(parameter.computation)[parameter]
-    return ArrayRef(calls[0].operands[number], array.path)
+    argument = op.argument(calls[0], parameter)
+    return None if argument is None else ArrayRef(argument, array.path)
 
 
 def evaluated_in_calls(array: ArrayRef, calls: int) -> np.ndarray[Any, Any] | None:

@@ -18,6 +18,7 @@ from indexing.dataflow.masks import decides
 from indexing.dataflow.scatter_batches import states_batch
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.base import MappedOp
+from indexing.ops.control import Conditional
 from indexing.ops.dynamic import DynamicUpdateSlice
 from indexing.ops.scatter import Scatter
 from indexing.ops.structured_ops import InlineOp
@@ -49,6 +50,22 @@ def arguments_decide(call: Instruction, calls: int) -> bool:
         (arguments_decide, call, calls), lambda: _arguments_decide(call, calls)
     )
     return decides
+
+
+def makes_decisions(call: Instruction) -> bool:
+    """Return True for a call of a mask or a conditional, also in a computation that it calls."""
+    return isinstance(call.op, InlineOp) and any(map(_decides_inside, call.called_computations))
+
+
+def _decides_inside(computation: Computation) -> bool:
+    return bottom_up(
+        computation,
+        _decides_inside,
+        lambda c: any(
+            isinstance(each.op, Conditional) or decides(each) or makes_decisions(each)
+            for each in c.instructions
+        ),
+    )
 
 
 def _may_depend_on_arguments(computation: Computation) -> bool:

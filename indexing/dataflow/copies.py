@@ -10,7 +10,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import CopyRule, ElementRule
-from indexing.ops.structured_ops import InlineOp, parameter_numbers
+from indexing.ops.structured_ops import InlineOp, StructuredOp
 
 MAX_TRACED: Final = 1 << 12
 """Limit on the arrays in calls through which a value is traced: computations that call others
@@ -54,9 +54,9 @@ def source_of(array: ArrayRef) -> ArrayRef | None:
         return ArrayRef(instruction.called_computations[0].root, path, (*calls, instruction))
     if instruction.opcode == "parameter" and calls:
         call = calls[-1]
-        if isinstance(call, Instruction) and isinstance(call.op, InlineOp):
-            number = parameter_numbers(instruction.computation)[instruction]
-            return ArrayRef(call.operands[number], path, calls[:-1])
+        if isinstance(call, Instruction) and isinstance(call.op, StructuredOp):
+            argument = call.op.argument(call, instruction)
+            return None if argument is None else ArrayRef(argument, path, calls[:-1])
     return None
 
 

@@ -13,9 +13,9 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import fold_devices
-from indexing.dataflow.edges import Edges, LocalEdges, summaries_of
-from indexing.dataflow.loops.iteration import Iteration
-from indexing.dataflow.summaries import Summarising
+from indexing.dataflow.edges import Edges, LocalEdges
+from indexing.dataflow.loops.iteration import AnyIteration, Iteration
+from indexing.dataflow.summaries import Summarising, summaries_of
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError
 from indexing.devices.exchange import ANY_ELEMENT, Participants
@@ -39,7 +39,7 @@ class DeviceEdges(Edges):
 
     devices: Devices
     options: Options
-    iteration: Iteration | None = None
+    iteration: AnyIteration | None = None
 
     @property
     def inexact(self) -> DeviceEdges:

@@ -9,15 +9,13 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from hlo.memo import Memo
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaf_number
 from indexing.dataflow.arguments import arguments_decide
-from indexing.dataflow.copies import origin_of_copy
-from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.loops.iteration import AnyIteration, Iteration, in_call
 from indexing.dataflow.op_edges import edge_of, graded_edge, routed_edges, unknown_edges
 from indexing.dataflow.refinement import (
     has_exact_pieces,
@@ -25,9 +23,8 @@ from indexing.dataflow.refinement import (
     refine_edges,
     unfolded_edges,
 )
-from indexing.dataflow.scalars import scalar_value
 from indexing.dataflow.shaped_ops import ShapedOp, depends_on_values, shaped_op, sharing_key
-from indexing.dataflow.summaries import Summarising
+from indexing.dataflow.summaries import Summarising, summaries_of
 from indexing.maps.answers import Direction
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -50,7 +47,7 @@ class Edges(metaclass=ABCMeta):
 
     __slots__ = ()
     options: Options
-    iteration: Iteration | None
+    iteration: AnyIteration | None
 
     @abstractmethod
     def backward_edges(
@@ -179,7 +176,7 @@ class LocalEdges(Edges):
 
     options: Options
     every_operand: bool = False
-    iteration: Iteration | None = None
+    iteration: AnyIteration | None = None
     calls: int = 0
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
@@ -204,9 +201,13 @@ class LocalEdges(Edges):
         return LocalEdges(self.options.inside_loops, iteration=iteration, calls=calls)
 
     def in_call(self, call: Instruction) -> LocalEdges:
-        if self.every_operand or not arguments_decide(call, self.calls):
+        if self.every_operand:
             return self
-        return replace(self, calls=self.calls + 1)
+        iteration = in_call(self.iteration, call)
+        calls = self.calls + arguments_decide(call, self.calls)
+        if iteration is self.iteration and calls == self.calls:
+            return self
+        return replace(self, iteration=iteration, calls=calls)
 
     def sharing_key(
         self, instruction: Instruction, direction: Direction, output: int | Path
@@ -380,20 +381,6 @@ class LocalEdges(Edges):
     def sizes(self, array: ArrayRef) -> tuple[int, ...] | None:
         shape = array.array_shape
         return None if shape is None else shape.dims
-
-
-def summaries_of(
-    walk: Summarising, *, backward: bool, restricts_branches: bool = False
-) -> Summaries:
-    """Return the interface of ops to the summaries of the computations that they call."""
-    return Summaries(
-        walk.read_summary if backward else walk.write_summary,
-        backward,
-        origin_of_copy,
-        scalar_value,
-        partial(walk.loop_maps, backward=backward),
-        restricts_branches,
-    )
 
 
 _SHARED: Final = Memo[Hashable, tuple[AccessEdge, ...]](1 << 12)

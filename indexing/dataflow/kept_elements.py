@@ -15,6 +15,7 @@ from hlo.shapes.shape import Shape
 from indexing.dataflow.equal_elements import complement
 from indexing.dataflow.masks import drop_mask_values, folded_pieces
 from indexing.dataflow.scatters import replaces
+from indexing.dataflow.value_pieces import Surroundings
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.joining import join_maps
 from indexing.maps.shared_runtime import share_runtime
@@ -29,13 +30,18 @@ MAX_KEPT: Final = 8
 """Limit on the parts of the kept elements; beyond it, the map to the base is `may`."""
 
 
-def kept_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
+def kept_edges(
+    instruction: Instruction, edges: Iterable[AccessEdge], around: Surroundings | None = None
+) -> Iterable[AccessEdge]:
     """Return the backward edges of a scatter, with exact maps to the elements that it keeps.
 
     Other edges are returned as they are.
+
+    Args:
+        around: what is known about the parameters of the computation: in the body of a loop.
     """
     edges = list(edges)
-    kept = None if all(edge.is_exact for edge in edges) else _kept_maps(instruction, edges)
+    kept = None if all(edge.is_exact for edge in edges) else _kept_maps(instruction, edges, around)
     if kept is None:
         return edges
     return [
@@ -46,7 +52,7 @@ def kept_edges(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterabl
 
 
 def _kept_maps(
-    instruction: Instruction, edges: Iterable[AccessEdge]
+    instruction: Instruction, edges: Iterable[AccessEdge], around: Surroundings | None
 ) -> tuple[IndexingMap, ...] | None:
     """Return the maps to the kept elements; None if they are not known."""
     shape, updated = instruction.shape, [edge for edge in edges if edge.operand == 2]
@@ -56,9 +62,9 @@ def _kept_maps(
         return None
     if not all(edge.is_exact for edge in updated):
         return None
-    hits = [hit for edge in updated for m in edge.maps for hit in _hits(m)]
-    known = all(_is_kept(hit, instruction) for hit in hits)
-    return _complement(shape, hits) if known else None
+    hits = [hit for edge in updated for m in edge.maps for hit in _hits(m, around)]
+    known = all(_is_kept(hit, instruction, around) for hit in hits)
+    return _complement(shape, hits, around) if known else None
 
 
 def _is_in_chain(scatter: Instruction) -> bool:
@@ -68,24 +74,28 @@ def _is_in_chain(scatter: Instruction) -> bool:
     return any(isinstance(each.op, Scatter | DynamicUpdateSlice) for each in (base, *users))
 
 
-def _hits(m: IndexingMap) -> Iterator[IndexingMap]:
+def _hits(m: IndexingMap, around: Surroundings | None) -> Iterator[IndexingMap]:
     """Yield the pieces of a map to the updates, with formulas for its runtime values."""
-    for piece in folded_pieces(m):
+    for piece in folded_pieces(m, around):
         hit = piece.simplify()
         if not hit.is_known_empty:
             yield hit
 
 
-def _is_kept(hit: IndexingMap, scatter: Instruction) -> bool:
+def _is_kept(hit: IndexingMap, scatter: Instruction, around: Surroundings | None) -> bool:
     """Return True if the domain of a piece is known, and tells where the updates are."""
+    if around is not None:
+        return not hit.ranges and all(rt.array is None for rt in hit.runtime)
     alone = replace(hit, results=())
     is_named = drop_mask_values(alone, scatter) == alone
     return not hit.ranges and is_named and all(rt.clamp for rt in hit.runtime)
 
 
-def _complement(shape: Shape, hits: Sequence[IndexingMap]) -> tuple[IndexingMap, ...] | None:
+def _complement(
+    shape: Shape, hits: Sequence[IndexingMap], around: Surroundings | None
+) -> tuple[IndexingMap, ...] | None:
     """Return disjoint parts of the identity outside of the domains of maps; None if too many."""
-    shared, runtime = share_runtime([_widen_piece(hit, shape) for hit in hits])
+    shared, runtime = share_runtime([_widen_piece(hit, shape, around) for hit in hits])
     variables = dims(shape)
     whole = IndexingMap.of(variables, [d.as_expr() for d in variables])
     kept = [replace(whole, runtime=runtime)]
@@ -103,12 +113,15 @@ def _complement(shape: Shape, hits: Sequence[IndexingMap]) -> tuple[IndexingMap,
     return tuple(joined) if len(joined) <= MAX_KEPT else None
 
 
-def _widen_piece(hit: IndexingMap, shape: Shape) -> IndexingMap:
+def _widen_piece(hit: IndexingMap, shape: Shape, around: Surroundings | None) -> IndexingMap:
     """Return a piece whose bounds of variables are constraints, after the others."""
-    runtime = [
-        replace(rt, variable=Variable(rt.name, *(rt.clamp or rt.variable.bounds)))
-        for rt in hit.runtime
-    ]
+    if around is not None:
+        runtime = [around.symbol(rt.name) for rt in hit.runtime]
+    else:
+        runtime = [
+            replace(rt, variable=Variable(rt.name, *(rt.clamp or rt.variable.bounds)))
+            for rt in hit.runtime
+        ]
     variables = dims(shape)
     wide = [*zip(hit.dims, variables, strict=True)]
     wide += [(rt.variable, other.variable) for rt, other in zip(hit.runtime, runtime, strict=True)]

@@ -65,7 +65,7 @@ def refine_edges(
         limits = conditions(instruction, around, options.runtime_masks, calls)
     of_runtime = options.follows_runtime_masks and around is None
     if backward:
-        edges = _known_edges(instruction, edges, of_runtime, calls)
+        edges = _known_edges(instruction, edges, around, of_runtime, calls)
     if backward and options.assume and options.follows_masks:
         edges = weigh_edges(instruction, edges, of_runtime)
     is_restricted = of_runtime or around is not None
@@ -109,12 +109,17 @@ def _restricted_edges(
 
 
 def _known_edges(
-    instruction: Instruction, edges: Iterable[AccessEdge], of_runtime: bool, calls: int
+    instruction: Instruction,
+    edges: Iterable[AccessEdge],
+    around: Surroundings | None,
+    of_runtime: bool,
+    calls: int,
 ) -> Iterable[AccessEdge]:
     """Return backward edges with what known indices, group sizes or keys decide."""
     if isinstance(instruction.op, Scatter):
         edges = scatter_edges(instruction, batch_edges(instruction, edges, calls), calls)
-        return kept_edges(instruction, edges) if of_runtime else edges
+        is_restricted = of_runtime or around is not None
+        return kept_edges(instruction, edges, around) if is_restricted else edges
     if reads_by_values(instruction):
         from indexing.dataflow.known_reads import known_edges  # few modules need it
 

@@ -23,7 +23,7 @@ the clamp: openxla/xla#49120, openxla/xla#49121.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -92,7 +92,8 @@ def _fold_at(
     source, index = source_element(rt.array, rt.element)
     cases, mentioned = _cases(source, index, rt, around)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
-    rest += tuple([each for each in mentioned if each not in rest])
+    cases, mentioned = _with_variables(rest, cases, mentioned)
+    rest += mentioned
     cases = _possible_cases(cases, piece) if cases and pieces * len(cases) > MAX_CASES else cases
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=(*rt.iterations, *index))
@@ -108,6 +109,42 @@ def _fold_at(
             results=tuple(map(swap, piece.results)),
             constraints=tuple([c for c in (*kept, *conditions) if not c.is_true]),
         )
+
+
+def _with_variables(
+    own: Sequence[RuntimeVariable], cases: Cases | None, mentioned: Iterable[RuntimeVariable]
+) -> tuple[Cases | None, tuple[RuntimeVariable, ...]]:
+    """Return cases that mention the variables `own` of the same values, and the further variables.
+
+    A piece may know narrower bounds of a value, such as of the iterations that execute a branch.
+    """
+    values: dict[Variable, Expr] = {}
+    within: list[Constraint] = []
+    further: list[RuntimeVariable] = []
+    by_value = {_value_of(rt): rt for rt in own}
+    for rt in mentioned:
+        same = by_value.get(_value_of(rt))
+        if same is None:
+            further.append(rt)
+        elif same.variable != rt.variable:
+            values[rt.variable] = same.expr
+            within.append(Constraint(same.expr, *rt.variable.bounds))
+    if cases and values:
+        swap = Substitution(values)
+        cases = [
+            (
+                swap(value),
+                (*[Constraint(swap(c.expr), c.lower, c.upper) for c in conditions], *within),
+            )
+            for value, conditions in cases
+        ]
+        further = [replace(rt, index=tuple(map(swap, rt.index))) for rt in further]
+    return cases, tuple(further)
+
+
+def _value_of(rt: RuntimeVariable) -> object:
+    """Return a key that variables have in common if they are the same value."""
+    return rt.name if rt.array is None else (rt.array, rt.index, rt.clamp)
 
 
 def _possible_cases(cases: Cases, piece: IndexingMap) -> Cases:

@@ -6,16 +6,18 @@ The layers of a network call computations that differ only in the names of their
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, TypeAlias
 
 from hlo.modules.forms import InstructionForm
 from hlo.modules.module import Computation, Instruction
 from indexing.dataflow.alike import depends_on_calls
+from indexing.dataflow.copies import origin_of_copy
+from indexing.dataflow.scalars import scalar_value
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
 from indexing.ops.control import While
-from indexing.ops.structured_ops import InputLeaf, MapsByLeaf
+from indexing.ops.structured_ops import InputLeaf, MapsByLeaf, Summaries
 
 Structure: TypeAlias = "tuple[InstructionForm | int, ...]"
 """The form of each instruction of a computation with the positions of its operands; the root."""
@@ -32,6 +34,20 @@ class Summarising(Protocol):
 
     def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> Mapping[Path, MapSet]:
         """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
+
+
+def summaries_of(
+    walk: Summarising, *, backward: bool, restricts_branches: bool = False
+) -> Summaries:
+    """Return the interface of ops to the summaries of the computations that they call."""
+    return Summaries(
+        walk.read_summary if backward else walk.write_summary,
+        backward,
+        origin_of_copy,
+        scalar_value,
+        partial(walk.loop_maps, backward=backward),
+        restricts_branches,
+    )
 
 
 def shared_summary(computation: Computation, reached: Mapping[ArrayRef, MapSet]) -> MapsByLeaf:

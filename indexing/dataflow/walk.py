@@ -55,9 +55,9 @@ class Walk:
         instruction = array.instruction
         if not instruction.operands or (array.path == () and not leaves(instruction.shape)):
             return ()  # the empty tuple has no outputs
-        edges = self.edges.in_call(instruction) if fold else self.edges
-        walk = self._along(edges, instruction, backward=True)
-        return walk.edges.backward_edges(array, walk, fold=fold)
+        called = self.edges.in_call(instruction) if fold else self.edges
+        walk = self._along(called, instruction, backward=True)
+        return self.edges.backward_edges(array, walk, fold=fold)
 
     def forward_edges(
         self,

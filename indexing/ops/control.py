@@ -168,6 +168,11 @@ class Conditional(StructuredOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
+    def argument(self, instruction: Instruction, parameter: Instruction) -> Instruction | None:
+        pairs = zip(self._branches(instruction), instruction.operands[1:], strict=True)
+        operands = {operand for branch, operand in pairs if branch is parameter.computation}
+        return operands.pop() if len(operands) == 1 else None
+
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:

@@ -96,6 +96,13 @@ class StructuredOp(ElementOp):
         The maps have the direction of `summaries`.
         """
 
+    def argument(self, instruction: Instruction, parameter: Instruction) -> Instruction | None:
+        """Return the operand that a parameter of a called computation is, or None.
+
+        A carried value of a loop is no operand after the first iteration.
+        """
+        return None
+
 
 MAX_APPLIED_DEPTH: Final = 50
 """Maximum number of computations that apply each other through kernels or generated functions."""
@@ -139,6 +146,9 @@ class InlineOp(StructuredOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         """Raise TypeError: `infer` of `instruction_checks` takes the shape from the called root."""
         raise TypeError(f"the shape of {self.opcode} is that of the called computation's root")
+
+    def argument(self, instruction: Instruction, parameter: Instruction) -> Instruction | None:
+        return instruction.operands[parameter_numbers(parameter.computation)[parameter]]
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries

@@ -7,16 +7,17 @@ symbols: runtime variables without a source, which have the same value in every 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Instruction
+from hlo.modules.module import Computation, Instruction
 from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
+from indexing.dataflow.arguments import makes_decisions
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.evaluation import MOST_ITERATIONS, known_integers
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
@@ -29,6 +30,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import callees
+from indexing.ops.structured_ops import StructuredOp
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
@@ -223,6 +225,55 @@ class Iteration:
         shape = ArrayRef(self.loop, path).array_shape
         assert shape is not None
         return IndexingMap.of(dims(shape), [value], runtime=runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class CalledIteration:
+    """The known values of the parameters of a called computation in one iteration.
+
+    Implements `indexing.dataflow.value_pieces.Surroundings`.
+
+    Attributes:
+        around: what is known in the computation of the call.
+        call: the instruction in the body, or in a computation that it calls.
+    """
+
+    around: AnyIteration
+    call: Instruction
+
+    @property
+    def body(self) -> Computation:
+        """The called computation."""
+        return self.call.called_computations[0]
+
+    def value(self, parameter: ArrayRef) -> ValueMaps | None:
+        """Return the elements of an integer argument as formulas, or None."""
+        op = self.call.op
+        assert isinstance(op, StructuredOp)
+        argument = op.argument(self.call, parameter.instruction)
+        return (
+            None
+            if argument is None
+            else value_maps(parameter._replace(instruction=argument), self.around)
+        )
+
+    def table(self, array: ArrayRef) -> ValueMaps | None:
+        """Return the elements of an integer array, as they are in each iteration, or None."""
+        return self.around.table(array._replace(calls=(self.call, *array.calls)))
+
+    def symbol(self, name: str) -> RuntimeVariable:
+        """Return a symbol of the formulas, with its bounds."""
+        return self.around.symbol(name)
+
+
+AnyIteration: TypeAlias = Iteration | CalledIteration
+
+
+def in_call(iteration: AnyIteration | None, call: Instruction) -> AnyIteration | None:
+    """Return what is known in the computation that an instruction of the body calls."""
+    if iteration is None or not makes_decisions(call):
+        return iteration
+    return CalledIteration(iteration, call)
 
 
 def _limits(array: ArrayRef) -> Interval | None:

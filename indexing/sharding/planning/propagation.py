@@ -183,13 +183,10 @@ class _Planner:
         """Yield the axes that split a dimension of fewer elements than shards in a given spec."""
         for number, split in self.given.items():
             shape = self.classes.shapes[number]
-            if isinstance(shape, Shape):
-                pairs = zip(shape.dims, split.dims, strict=True)
-                yield from [
-                    names
-                    for size, names in pairs
-                    if size < prod([self.sizes[name] for name in names])
-                ]
+            dims = shape.dims if isinstance(shape, Shape) else ()
+            for size, names in zip(dims, split.dims, strict=False):
+                if size < prod([self.sizes[name] for name in names]):
+                    yield names
 
     def _work(self, instruction: Instruction, rule_of: RuleOf) -> FactoredInstruction:
         operands = [leaf for operand in instruction.operands for leaf in self.classes.of[operand]]
