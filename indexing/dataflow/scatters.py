@@ -21,6 +21,7 @@ from indexing.dataflow.copies import origin_of_copy
 from indexing.dataflow.tables import table_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.joining import join_maps
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.scatter import Scatter
 from simplifier.constraints import Constraint
@@ -29,21 +30,31 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 
 
 class KnownScatter(NamedTuple):
-    """The elements of a scatter that have no update, and the update of the others.
+    """The elements of a scatter that have no update, one update, and several.
 
     Attributes:
-        kept: parts of the identity.
-        updated: maps to the updates.
+        kept: parts of the identity: the elements without updates.
+        updated: maps to the only updates of elements.
+        repeated: parts of the identity: the elements of which any of several updates may be last.
     """
 
     kept: Maps
     updated: Maps
+    repeated: Maps
+
+    def updates(self, edge: AccessEdge) -> AccessEdge:
+        """Return the edge to the updates, given that for any indices."""
+        if not self.repeated:
+            return replace(edge, maps=self.updated, reasons=(), control=())
+        several = [part.then(m).simplify() for part in self.repeated for m in edge.maps]
+        may = [m.with_grade("may") for m in several if not m.is_known_empty]
+        return replace(edge, maps=(*self.updated, *may), control=())
 
 
 def scatter_edges(
     instruction: Instruction, edges: Iterable[AccessEdge], calls: int = 0
 ) -> Iterable[AccessEdge]:
-    """Return the backward edges of a scatter, exact if each element has one update at most.
+    """Return the backward edges of a scatter, exact for elements with one update at most.
 
     Other edges are returned as they are.
 
@@ -55,10 +66,11 @@ def scatter_edges(
     )
     if known is None:
         return edges
-    maps = {0: known.kept, 2: known.updated}
     return [
-        replace(edge, maps=maps[edge.operand], reasons=(), control=())
-        if edge.operand in maps
+        replace(edge, maps=known.kept, reasons=(), control=())
+        if edge.operand == 0
+        else known.updates(edge)
+        if edge.operand == 2
         else edge
         for edge in edges
     ]
@@ -67,7 +79,7 @@ def scatter_edges(
 def _known_scatter(instruction: Instruction, calls: int) -> KnownScatter | None:
     """Return the updates of a scatter of one array that replace elements.
 
-    None if the indices are unknown, or if an element has several updates.
+    None if the indices are unknown.
     """
     op, shapes = instruction.op, [operand.shape for operand in instruction.operands]
     if not isinstance(op, Scatter) or len(shapes) != 3 or not replaces(instruction):
@@ -85,13 +97,16 @@ def _known_scatter(instruction: Instruction, calls: int) -> KnownScatter | None:
         )
 
     count = scatter(0, np.ones(updates.size, np.int64), lambda a, b: a + b)
-    if count.max() > 1:
+    number = np.where(count > 1, -1, scatter(-1, np.arange(updates.size), lambda a, b: b))
+    tables = (count == 0).astype(np.int64), number, (count > 1).astype(np.int64)
+    kept, updated, repeated = map(table_maps, tables)
+    if kept is None or updated is None or repeated is None:
         return None
-    number = scatter(-1, np.arange(updates.size), lambda a, b: b)
-    kept, updated = table_maps((count == 0).astype(np.int64)), table_maps(number)
-    if kept is None or updated is None:
-        return None
-    return KnownScatter(tuple(_kept_elements(kept)), tuple(_updated_elements(updated, updates)))
+    return KnownScatter(
+        tuple(_marked_elements(kept)),
+        tuple(_updated_elements(updated, updates)),
+        tuple(_marked_elements(repeated)),
+    )
 
 
 def replaces(instruction: Instruction) -> bool:
@@ -100,12 +115,14 @@ def replaces(instruction: Instruction) -> bool:
     return origin_of_copy(ArrayRef(called.root)).instruction is called.parameters[1]
 
 
-def _kept_elements(maps: Maps) -> Iterator[IndexingMap]:
-    """Yield the identity where a table is 1."""
+def _marked_elements(maps: Maps) -> list[IndexingMap]:
+    """Return parts of the identity where a table is 1."""
+    parts = []
     for m in maps:
-        where = m.with_constraints([Constraint(m.results[0], 1, 1)]).simplify()
-        if not where.is_known_empty:
-            yield replace(where, results=tuple([d.as_expr() for d in where.dims]))
+        where = m.with_constraints([Constraint(m.results[0], 1, 1)])
+        parts.append(replace(where, results=tuple([d.as_expr() for d in where.dims])))
+    joined = [part.simplify() for part in join_maps(parts)]
+    return [part for part in joined if not part.is_known_empty]
 
 
 def _updated_elements(maps: Maps, updates: Shape) -> Iterator[IndexingMap]:

@@ -96,7 +96,7 @@ PROGRAMS: dict[str, tuple[str, list[Any]]] = {
     "maximum": (MAXIMUM, [(2, 5, 1), (-3, -1, -2), (0, 0, 1)]),
     "wide": (WIDE, [-1, 0, 3, 1 << 40]),
     "branches": (BRANCHES, [(True, True, False), (True, False, False)]),
-    "written": (WRITTEN, [(2, 0, 4), (5, 3, 6), (-1, 9, 3)]),
+    "written": (WRITTEN, [(2, 0, 4), (5, 3, 6), (-1, 9, 3), (2, 2, 4), (0, 0, 0), (5, -1, 5)]),
     "table": (TABLE, [(2, 0, 4), (9, -1, 3)]),
     "remainder": (PAGES.replace("OP", "remainder"), [(5, -3, 4, 1), (5, -3, 4, 2), (1, 2, 3, -7)]),
     "divide": (PAGES.replace("OP", "divide"), [(5, -3, 4, 1), (5, -3, 7, 2), (9, 2, 3, 0)]),

@@ -58,6 +58,21 @@ def test_every_element_of_an_accumulating_scatter_is_needed(combiner: str, indic
     assert not any(answer.reasons[0])
 
 
+def test_elements_with_several_updates_have_any_of_them_and_no_base() -> None:
+    module = hlo.parse(f"""{COMBINERS} ENTRY e {{ x = f32[8] parameter(0)  u = f32[3] parameter(1)
+      i = s32[3,1] constant({{{{1}}, {{6}}, {{1}}}})
+      ROOT r = f32[8] scatter(x, i, u), {NUMBERS}, to_apply=set }}""")
+    answer = judge(module)
+    assert grades(answer, 0) == {"exact"}
+    read = {at: [str(each) for each in answer.at(at)] for at in (1, 3, 6)}
+    assert read == {1: ["∅", "[0:3:2]"], 3: ["[3]", "∅"], 6: ["∅", "[1]"]}
+    updates = {at: answer.at(at)[1] for at in (1, 6)}
+    assert [(at, r.grade) for at, r in updates.items() if isinstance(r, indexing.Region)] == [
+        (1, "may"),
+        (6, "exact"),
+    ]
+
+
 CALLED: Final = """
 s { x = f32[8] parameter(0)  i = s32[3,1] parameter(1)  u = f32[3] parameter(2)
   ROOT r = f32[8] scatter(x, i, u), NUMBERS, to_apply=set }

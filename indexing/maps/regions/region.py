@@ -97,7 +97,7 @@ class Region(DrawnRegion):
             if m.dims or len(m.results) != rank:
                 raise ValueError(f"expected maps without dimensions and {rank} results, got {m}")
         grade: Grade = "exact"
-        if any(m.grade == "may" or m.runtime for m in listed):
+        if any(m.grade == "may" or m.runtime for m in listed if not m.is_known_empty):
             grade = "may"
         runtime = name_apart([rt for m in listed for rt in m.runtime if not rt.is_fixed])
         return cls._make_unchecked(rank, unite_pieces([[m] for m in listed]), grade, runtime)
