@@ -6,9 +6,10 @@ from typing import Final
 
 from hlo.modules.module import Instruction
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.control import While, callees
 from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.structured_ops import InlineOp, StructuredOp
 
@@ -58,6 +59,27 @@ def source_of(array: ArrayRef) -> ArrayRef | None:
             argument = call.op.argument(call, instruction)
             return None if argument is None else ArrayRef(argument, path, calls[:-1])
     return None
+
+
+def origin_outside(array: ArrayRef) -> ArrayRef:
+    """Return the array that `array` is identical to, also outside of loops that carry it unchanged.
+
+    The loops are those of its call stack.
+    """
+    while True:
+        array = origin_of_copy(array)
+        if array.instruction.opcode != "parameter" or not array.calls:
+            return array
+        call = array.calls[-1]
+        if not isinstance(call.op, While) or not _is_carried_unchanged(call, array.path):
+            return array
+        array = ArrayRef(call.operands[0], array.path, array.calls[:-1])
+
+
+def _is_carried_unchanged(loop: Instruction, path: Path) -> bool:
+    """Return True if the body of a loop forwards a leaf of its parameter."""
+    _, body = callees(loop, "condition", "body")
+    return origin_of_copy(ArrayRef(body.root, path)) == ArrayRef(body.parameters[0], path)
 
 
 def copied_operands(

@@ -20,7 +20,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape
 from hlo.text.source import HloError
 from indexing.dataflow.constants import MAX_ELEMENTS
-from indexing.dataflow.copies import MAX_TRACED, source_of
+from indexing.dataflow.copies import MAX_TRACED, origin_outside, source_of
 from indexing.dataflow.needed import dependencies_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef
@@ -117,7 +117,7 @@ def _integers_before(loop: Instruction, calls: Calls) -> Integers:
     from indexing.dataflow.loops.simulation import followed_leaves
 
     before, paths = loop.operands[0], followed_leaves(loop)
-    return {path: evaluate_array(ArrayRef(before, path, calls)) for path in paths}
+    return {path: evaluate_array(origin_outside(ArrayRef(before, path, calls))) for path in paths}
 
 
 class Evaluation:

@@ -36,6 +36,9 @@ STEPS: Final = {
       t = (s32[], f32[4], f32[4]) tuple(i, x, a)
       ROOT r = f32[4] conditional(q, a, t), branch_computations={keep, store}""",
     "inner": "ROOT r = f32[4] call(p, v, a), to_apply=inner",
+    "loop": """t = (s32[], f32[4], s32[4], f32[]) tuple(none, a, k, v)
+      w = (s32[], f32[4], s32[4], f32[]) while(t), condition=two, body=each
+      ROOT r = f32[4] get-tuple-element(w), index=1""",
 }
 PROGRAM: Final = f"""
 last {{ b = f32[] parameter(0)  ROOT c = f32[] parameter(1) }}
@@ -47,6 +50,16 @@ store {{ t = (s32[], f32[4], f32[4]) parameter(0)  n = s32[] get-tuple-element(t
 inner {{ c = pred[] parameter(0)  v = f32[] parameter(1)  b = f32[4] parameter(2)
   m = f32[4] broadcast(v), dimensions={{}}  cs = pred[4] broadcast(c), dimensions={{}}
   d = f32[4] multiply(b, m)  ROOT z = f32[4] select(cs, d, b) }}
+two {{ s = (s32[], f32[4], s32[4], f32[]) parameter(0)  n = s32[] constant(2)
+  j = s32[] get-tuple-element(s), index=0  ROOT r = pred[] compare(j, n), direction=LT }}
+each {{ s = (s32[], f32[4], s32[4], f32[]) parameter(0)  j = s32[] get-tuple-element(s), index=0
+  b = f32[4] get-tuple-element(s), index=1  k = s32[4] get-tuple-element(s), index=2
+  v = f32[] get-tuple-element(s), index=3  one = s32[] constant(1)  next = s32[] add(j, one)
+  k1 = s32[1] dynamic-slice(k, j), dynamic_slice_sizes={{1}}  g = s32[] reshape(k1)
+  c = pred[] compare(g, one), direction=GE  o = f32[] constant(0)  d = f32[] select(c, v, o)
+  b1 = f32[1] dynamic-slice(b, j), dynamic_slice_sizes={{1}}  d1 = f32[1] reshape(d)
+  m = f32[1] add(b1, d1)  u = f32[4] dynamic-update-slice(b, m, j)
+  ROOT t = (s32[], f32[4], s32[4], f32[]) tuple(next, u, k, v) }}
 step {{ {FLAG}
   STEP }}
 next {{ s = {STATE} parameter(0)  i = s32[] get-tuple-element(s), index=0
@@ -69,7 +82,7 @@ KINDS: Final = [
     (step, call)
     for step in STEPS
     for call in CALLS
-    if call == "call" or step not in ("branch", "number", "inner")  # no ops of a fusion
+    if call == "call" or step not in ("branch", "number", "inner", "loop")  # no ops of a fusion
 ]
 
 

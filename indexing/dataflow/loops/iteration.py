@@ -19,6 +19,7 @@ from hlo.shapes.element_type import range_of
 from hlo.shapes.shape import Shape
 from indexing.dataflow.arguments import makes_decisions
 from indexing.dataflow.constants import is_integral
+from indexing.dataflow.copies import origin_outside
 from indexing.dataflow.evaluation import MOST_ITERATIONS, known_integers
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
@@ -152,7 +153,7 @@ class Iteration:
             return self.table(ArrayRef(self.parameter, path))
         array = ArrayRef(self.loop.operands[0], path)
         called = array._replace(calls=self.facts.calls)
-        return value_maps(called) or self._invariant(array)
+        return value_maps(origin_outside(called)) or self._invariant(array)
 
     def _progression(self, variable: InductionVariable) -> ValueMaps | None:
         """Return the value of an induction variable: ``start + step · iteration``."""
