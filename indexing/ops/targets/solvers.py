@@ -8,7 +8,7 @@ Source: JAX ``jaxlib/gpu/solver_kernels_ffi.cc``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from hlo.ops.attributes import boolean, enum
 from hlo.ops.op import attribute, configured, custom_call
 from hlo.shapes.shape import AnyShape, Shape, leaf_shape
 from indexing.maps.answers import Path
-from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entries, Maps
 from indexing.ops.custom_call import shape_list
 from indexing.ops.element import Work
@@ -26,19 +26,15 @@ from indexing.ops.linear_algebra import Cholesky, TriangularSolve, precedes
 from indexing.ops.targets.definition import Definition
 from indexing.ops.targets.known_reads import KnownReads
 from indexing.ops.targets.known_values import KnownValues, why_no_op
-from simplifier.constraints import Constraint
+from indexing.ops.targets.matrix_reads import (
+    column_reads,
+    is_column_major,
+    product_reads,
+    triangle_reads,
+)
 from simplifier.unknown import Unknown
 
 _LAYOUTS: Final = "operand_layout_constraints"
-
-
-def is_column_major(constraints: Sequence[AnyShape], operand: Shape) -> bool:
-    """Return True if the layout of operand 0 has the rows of its matrices along memory."""
-    first = constraints[0] if constraints else None
-    if operand.rank < 2 or not isinstance(first, Shape) or first.rank != operand.rank:
-        return False
-    minor = first.layout_or_default.minor_to_major[:2]
-    return minor == (operand.rank - 2, operand.rank - 1)
 
 
 def _sample(target: str, call: str, config: str) -> str:
@@ -166,9 +162,7 @@ class Potrf(KnownValues):
         (operand,) = operands
         d, (s, t) = dims(out), ranges(*operand.dims[-2:])
         if output_id:
-            inside = precedes(t, s) if self.lower else precedes(s, t)
-            index = [*d, s, t]
-            return (IndexingMap.of(d, index, ranges=(s, t), constraints=[inside]),)
+            return (triangle_reads(out, operand, lower=self.lower),)
         triangle = self.cholesky.output_to_input(out, operand)
         if operand.dims[-1] < 2:
             return (triangle,)
@@ -231,46 +225,12 @@ class Geqrf(KnownReads):
         wanted = [(*batch, rows, columns), (*batch, min(rows, columns))]
         if out.dims != wanted[output[0]]:
             return None
-        return tuple(_column_reads(out, rows, columns, of_factors=output == (1,)))
+        return tuple(column_reads(out, rows, columns, of_factors=output == (1,)))
 
     def _has_matrices(self, operand: Shape) -> bool:
         if self.is_logical:
             return operand.rank >= 2
         return is_column_major(self.operand_layout_constraints, operand)
-
-
-def _column_reads(
-    out: Shape, rows: int, columns: int, *, of_factors: bool
-) -> Iterator[IndexingMap]:
-    """Yield the maps from the factored matrices, or the factors of reflectors, to the matrices."""
-    d, (s, t) = dims(out), ranges(rows, columns)
-    last = rows - 1
-    if of_factors:
-        batch, i, j = d[:-1], d[-1], d[-1]
-    else:
-        batch, (i, j) = d[:-2], d[-2:]
-        own = [precedes(i, j, 1)]
-        if columns > 1:
-            yield IndexingMap.of(d, [*batch, s, j], ranges=(s,), constraints=own)
-
-    def earlier_columns(*within: Constraint, grade: Grade = "exact") -> IndexingMap:
-        """The map to the columns up to i and j."""
-        constraints = [precedes(t, i), precedes(t, j), *within]
-        return IndexingMap.of(
-            d, [*batch, s, t], ranges=(s, t), constraints=constraints, grade=grade
-        )
-
-    is_tall = columns < rows if of_factors else columns <= rows
-    if is_tall:
-        yield earlier_columns()
-        return
-    if last:
-        yield earlier_columns(Constraint(i + 0, 0, last - 1))
-    in_last = Constraint(i + 0, last, last)
-    if not of_factors:
-        yield earlier_columns(in_last, Constraint(j + 0, 0, last))
-        in_last = Constraint(j - i, 1, j.upper)
-    yield earlier_columns(in_last, Constraint(i + 0, last, last), grade="may")
 
 
 @custom_call("Qr", samples=['(f32[3,2], f32[2]) custom-call(f32[3,2] p), custom_call_target="Qr"'])
@@ -325,24 +285,7 @@ class Orgqr(KnownValues):
 
     def value_maps(self, out: Shape, *operands: Shape, exact: bool, output_id: int) -> Entries:
         matrix, factors = operands
-        count = factors.dims[-1]
-        if not count:
-            return (), ()
-        d, (s, t) = dims(out), ranges(matrix.dims[-2], count)
-        batch, (i, j) = d[:-2], d[-2:]
-        of_matrix = [
-            IndexingMap.of(
-                d,
-                [*batch, s, t],
-                ranges=(s, t),
-                constraints=[Constraint(j + 0, 1, j.upper), precedes(t, s, 1), precedes(t, j)],
-            )
-        ] * (matrix.dims[-1] > 1)
-        own = [Constraint(j + 0, 0, 0), Constraint(i + 0, 1, i.upper)]
-        of_matrix += [IndexingMap.of(d, [*batch, i, 0], constraints=own)] * (matrix.dims[-2] > 1)
-        (t,) = ranges(count)
-        of_factors = IndexingMap.of(d, [*batch, t], ranges=(t,), constraints=[precedes(t, j)])
-        return tuple(of_matrix), of_factors
+        return product_reads(out, matrix, factors.dims[-1])
 
     def work(
         self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
