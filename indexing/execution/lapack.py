@@ -15,10 +15,12 @@ import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, dtype, leaves
+from hlo.text.source import HloError
 from indexing.execution.interpreter import Handler
 from indexing.execution.machine import Machine
-from indexing.execution.targets import setting, target
+from indexing.execution.targets import target
 from indexing.execution.values import Array, Value, assemble, failure
+from indexing.ops.custom_call import letter_setting, setting
 
 Routine = Callable[[Instruction, Sequence[Array], Callable[[str], Any]], Sequence[Any]]
 """Computes one matrix of the batch, from the instruction, its arrays, and a lookup of SciPy's
@@ -51,9 +53,14 @@ def _batch_routine(function: Routine, letter: str) -> Handler:
         batch = operands[0].shape[: _batch_rank(instruction, operands[0])]
         outs = [np.empty(shape.dims, dtype(shape.element_type)) for shape in shapes]
         for index in np.ndindex(*batch):
-            results = function(instruction, [operand[index] for operand in operands], find)
-            for out, value in zip(outs, results, strict=True):
-                out[index] = value
+            try:
+                results = function(instruction, [operand[index] for operand in operands], find)
+                for out, value in zip(outs, results, strict=True):
+                    out[index] = value
+            except HloError:
+                raise
+            except Exception as error:  # SciPy has classes of its own
+                raise failure(instruction, f"the call does not fit LAPACK: {error}") from None
         return assemble(instruction.shape, iter(outs))
 
     return handler
@@ -74,15 +81,9 @@ def _batch_rank(instruction: Instruction, operand: Array) -> int:
     return operand.ndim - (1 if "gtsv" in instruction.attributes["custom_call_target"].text else 2)
 
 
-def _letter(instruction: Instruction, name: str, default: str) -> str:
-    """Return a setting that is a letter, also if encoded as its character code."""
-    value = setting(instruction, name, default)
-    return chr(value) if isinstance(value, int) else str(value)
-
-
 @routine("potrf")
 def _potrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
-    lower = _letter(instruction, "uplo", "L") == "L"
+    lower = letter_setting(instruction, "uplo", "L") == "L"
     return find("potrf")(arrays[0], lower=lower, clean=False)  # type: ignore[no-any-return] # SciPy
 
 
@@ -92,10 +93,10 @@ def _trsm(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Seque
         1,
         arrays[0],
         arrays[1],
-        side=_letter(instruction, "side", "L") == "R",
-        lower=_letter(instruction, "uplo", "L") == "L",
-        trans_a="NTC".index(_letter(instruction, "trans_x", "N")),
-        diag=_letter(instruction, "diag", "N") == "U",
+        side=letter_setting(instruction, "side", "L") == "R",
+        lower=letter_setting(instruction, "uplo", "L") == "L",
+        trans_a="NTC".index(letter_setting(instruction, "trans_x", "N")),
+        diag=letter_setting(instruction, "diag", "N") == "U",
     )
     return (solution,)
 
@@ -139,7 +140,7 @@ def _geqp3(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 
 @routine("gesdd")
 def _gesdd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
-    mode = _letter(instruction, "mode", "N")
+    mode = letter_setting(instruction, "mode", "N")
     left, values, right, info = find("gesdd")(
         arrays[0], compute_uv=mode != "N", full_matrices=mode == "A"
     )
@@ -157,8 +158,8 @@ def _heevd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 
 
 def _eigen(instruction: Instruction, arrays: Sequence[Array], solve: Any) -> Sequence[Any]:
-    lower = _letter(instruction, "uplo", "L") == "L"
-    vectors = _letter(instruction, "mode", "V") == "V"
+    lower = letter_setting(instruction, "uplo", "L") == "L"
+    vectors = letter_setting(instruction, "mode", "V") == "V"
     values, matrix, info = solve(arrays[0], compute_v=vectors, lower=lower)
     return matrix, values, info
 
@@ -178,7 +179,7 @@ def _complex_geev(instruction: Instruction, arrays: Sequence[Array], find: Any) 
 
 def _sides(instruction: Instruction) -> tuple[bool, bool]:
     names = ("compute_left", "compute_right")
-    left, right = (_letter(instruction, name, "V") == "V" for name in names)
+    left, right = (letter_setting(instruction, name, "V") == "V" for name in names)
     return left, right
 
 
@@ -200,13 +201,13 @@ def _gehrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 
 @routine("sytrd", "s", "d")
 def _sytrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
-    lower = _letter(instruction, "uplo", "L") == "L"
+    lower = letter_setting(instruction, "uplo", "L") == "L"
     return find("sytrd")(arrays[0], lower=lower)  # type: ignore[no-any-return] # SciPy
 
 
 @routine("hetrd", "c", "z")
 def _hetrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
-    lower = _letter(instruction, "uplo", "L") == "L"
+    lower = letter_setting(instruction, "uplo", "L") == "L"
     return find("hetrd")(arrays[0], lower=lower)  # type: ignore[no-any-return] # SciPy
 
 

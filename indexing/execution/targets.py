@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -31,21 +30,6 @@ def target(*names: str) -> Callable[[Handler], Handler]:
         return handler
 
     return mark
-
-
-def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
-    """Return an entry of a custom call's ``backend_config``: an integer, a word or a bool.
-
-    Characters are encoded as integers: ``uplo = 76 : ui8`` means ``L``.
-    """
-    text = instruction.attributes.get("backend_config")
-    match = re.search(rf'"?\b{name}\b"?\s*[=:]\s*"?(-?\w+)', text.text if text else "")
-    if match is None:
-        return default
-    word = match[1]
-    if word in ("true", "false"):
-        return word == "true"
-    return int(word) if word.lstrip("-").isdigit() else word
 
 
 @handles("custom-call")

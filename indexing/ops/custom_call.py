@@ -6,8 +6,9 @@ The semantics of a target are unknown unless the target is registered with ``@cu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from hlo.modules.bind import registered_class
 from hlo.modules.module import Instruction
@@ -181,3 +182,24 @@ def target_of(instruction: InstructionLike) -> str:
     """Return the target of a custom call; "" for other instructions."""
     text = instruction.attributes.get("custom_call_target")
     return "" if text is None else text.printed.strip('"')
+
+
+def setting(instruction: InstructionLike, name: str, default: Any = None) -> Any:
+    """Return an entry of a custom call's ``backend_config``: an integer, a word or a bool.
+
+    Characters are encoded as integers: ``uplo = 76 : ui8`` means ``L``.
+    """
+    text = instruction.attributes.get("backend_config")
+    match = re.search(rf'"?\b{name}\b"?\s*[=:]\s*"?(-?\w+)', text.text if text else "")
+    if match is None:
+        return default
+    word = match[1]
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if re.fullmatch(r"-?[0-9]{1,18}", word) else word
+
+
+def letter_setting(instruction: InstructionLike, name: str, default: str = "") -> str:
+    """Return an entry of ``backend_config`` that is a letter, also if it is a character code."""
+    value = setting(instruction, name, default)
+    return chr(value) if isinstance(value, int) and 0 <= value < 128 else str(value)

@@ -53,6 +53,12 @@ def test_without_scipy_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
     assert caught.value.help == "pip install 'hlo-indexing[lapack]'"
 
 
+@pytest.mark.parametrize("out", ["(T[3,2], s32[])", "(T[2,3], s32[])", "(T[2,2], s32[], s32[])"])
+def test_results_that_do_not_fit_the_routine_are_an_error(out: str) -> None:
+    with pytest.raises(hlo.HloError, match="the call does not fit LAPACK"):
+        call("dpotrf", out, [np.zeros((2, 2 + ("2,3" in out)))], "uplo = 76 : ui8")
+
+
 def test_potrf_reports_a_minor_that_is_not_positive() -> None:
     _, info = call("dpotrf", "(T[2,2], s32[])", [np.diag([1.0, -1.0])], "uplo = 76 : ui8")
     assert int(info) == 2
