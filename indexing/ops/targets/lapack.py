@@ -8,6 +8,7 @@ Source: JAX ``jaxlib/cpu/lapack_kernels.h``, the handlers named ``.._ffi``; LAPA
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
@@ -15,7 +16,7 @@ from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import OperandMaps
 from indexing.ops.custom_call import letter_setting
-from indexing.ops.linear_algebra import Cholesky, TriangularSolve
+from indexing.ops.linear_algebra import Cholesky, TriangularSolve, precedes
 from indexing.ops.targets.lapack_call import LapackCall, Read, other_triangle, routine
 from indexing.ops.targets.matrix_reads import (
     column_reads,
@@ -159,3 +160,207 @@ class RealProduct(LapackProduct):
 @routine("ungqr", "cz", "T[2,3,2]{1,2,0}", "T[2,3,2]{1,2,0}; T[2,2]{1,0}")
 class ComplexProduct(LapackProduct):
     """The first columns of the product of the reflectors ``1 - τ_t · v_t · v_tᴴ``."""
+
+
+class LapackEigen(LapackCall):
+    """Eigenvectors and eigenvalues of a matrix of which one triangle is read.
+
+    Without eigenvectors, the matrix holds what the routine leaves in it.
+    """
+
+    obstacle: ClassVar[str] = (
+        "what the routine leaves in memory, and when it fails, is not specified"
+    )
+    arguments = ("nn",)
+    outcomes = ("nn", "n", "")
+    settings: ClassVar[dict[str, str]] = {"mode": "NV", "uplo": "LU"}
+
+    def reads(self, read: Read) -> OperandMaps:
+        lower, has_vectors = read.letter("uplo") == "L", read.letter("mode") == "V"
+        if not read.output and not has_vectors:
+            return read.own(grade="may")
+        is_generic = read.shape.dims[-1] > 1 and read.output == 0
+        is_exact = is_generic or read.output == 1
+        return triangle_reads(
+            read.out, read.shape, lower=lower, grade="exact" if is_exact else "may"
+        )
+
+
+_EIGEN: Final = "(T[2,3,3]{1,2,0}, R[2,3], s32[2])", _MATRIX, "mode = 86 : ui8, uplo = 76 : ui8"
+
+
+@routine("syevd", "sd", *_EIGEN)
+class Syevd(LapackEigen):
+    """Eigenvectors and eigenvalues of a symmetric matrix, of which one triangle is read."""
+
+
+@routine("heevd", "cz", *_EIGEN)
+class Heevd(LapackEigen):
+    """Eigenvectors and eigenvalues of a Hermitian matrix, of which one triangle is read."""
+
+
+class LapackReduction(LapackCall):
+    """A tridiagonal matrix in one triangle, with reflectors; the other triangle is not used."""
+
+    obstacle: ClassVar[str] = "which elements of a triangle a reduction reads is not declared"
+    arguments = ("nn",)
+    outcomes = ("nn", "n", "h", "h", "")
+    settings: ClassVar[dict[str, str]] = {"uplo": "LU"}
+
+    def reads(self, read: Read) -> OperandMaps:
+        lower = read.letter("uplo") == "L"
+        reduced = triangle_reads(read.out, read.shape, lower=lower, grade="may")
+        if read.output:
+            return reduced
+        d = reduced.dims
+        i, j = d[-2:] if lower else d[:-3:-1]
+        inside = replace(reduced, constraints=(*reduced.constraints, precedes(j, i)))
+        return inside, *other_triangle(read.out, lower=lower)
+
+
+_REDUCTION: Final = "(T[2,3,3]{1,2,0}, R[2,3], R[2,2], T[2,2], s32[2])", _MATRIX, "uplo = 76 : ui8"
+
+
+@routine("sytrd", "sd", *_REDUCTION)
+class Sytrd(LapackReduction):
+    """A tridiagonal matrix in one triangle of a symmetric one, with reflectors."""
+
+
+@routine("hetrd", "cz", *_REDUCTION)
+class Hetrd(LapackReduction):
+    """A tridiagonal matrix in one triangle of a Hermitian one, with reflectors."""
+
+
+class LapackWhole(LapackCall):
+    """A call whose results each read the whole matrix with their indices in the batch.
+
+    Class attributes:
+        exact: the results whose elements depend on every element of the matrix.
+    """
+
+    obstacle: ClassVar[str] = "which elements of its matrix a result reads is not declared"
+    exact: ClassVar[tuple[int, ...]] = ()
+
+    def reads(self, read: Read) -> OperandMaps:
+        rank = len(self.forms(read.instruction)[read.operand])
+        return read.own(rank, "exact" if read.output in self.exact else "may")
+
+
+@routine(
+    "gesdd",
+    "sdcz",
+    "(T[2,3,2]{1,2,0}, R[2,2], T[2,3,2]{1,2,0}, T[2,2,2]{1,2,0}, s32[2])",
+    "T[2,3,2]{1,2,0}",
+    "mode = 83 : ui8",
+)
+class LapackGesdd(LapackWhole):
+    """The singular values and vectors of each matrix; each singular value reads all of it."""
+
+    outcomes = ("mn", "k", "mu", "vn", "")
+    settings: ClassVar[dict[str, str]] = {"mode": "ANS"}
+    exact = (1,)
+
+
+@routine(
+    "geev",
+    "sd",
+    "(T[2,3], T[2,3], C[2,3,3]{1,2,0}, C[2,3,3]{1,2,0}, s32[2])",
+    _MATRIX,
+    "compute_left = 78 : ui8, compute_right = 86 : ui8",
+)
+class RealGeev(LapackWhole):
+    """The eigenvalues of each matrix, real and imaginary parts, and the eigenvectors."""
+
+    arguments = ("nn",)
+    outcomes = ("n", "n", "nn", "nn", "")
+    exact = (0,)
+
+
+@routine(
+    "geev",
+    "cz",
+    "(T[2,3], T[2,3,3]{1,2,0}, T[2,3,3]{1,2,0}, s32[2])",
+    _MATRIX,
+    "compute_left = 78 : ui8, compute_right = 86 : ui8",
+)
+class ComplexGeev(LapackWhole):
+    """The eigenvalues of each matrix, and the eigenvectors."""
+
+    arguments = ("nn",)
+    outcomes = ("n", "nn", "nn", "")
+    exact = (0,)
+
+
+_SCHUR: Final = "mode = 86 : ui8, sort = 78 : ui8"
+
+
+@routine(
+    "gees",
+    "sd",
+    "(T[2,3,3]{1,2,0}, T[2,3,3]{1,2,0}, T[2,3], T[2,3], s32[2], s32[2])",
+    _MATRIX,
+    _SCHUR,
+)
+class RealGees(LapackWhole):
+    """The Schur form of each matrix, its vectors, and the eigenvalues in two parts."""
+
+    arguments = ("nn",)
+    outcomes = ("nn", "nn", "n", "n", "", "")
+    exact = (2,)
+
+
+@routine(
+    "gees",
+    "cz",
+    "(T[2,3,3]{1,2,0}, T[2,3,3]{1,2,0}, T[2,3], s32[2], s32[2])",
+    _MATRIX,
+    _SCHUR,
+)
+class ComplexGees(LapackWhole):
+    """The Schur form of each matrix, its vectors, and the eigenvalues."""
+
+    arguments = ("nn",)
+    outcomes = ("nn", "nn", "n", "", "")
+    exact = (2,)
+
+
+@routine("gehrd", "sdcz", "(T[2,3,3]{1,2,0}, T[2,2], s32[2])", _MATRIX, "high = 3, low = 1")
+class LapackGehrd(LapackWhole):
+    """The Hessenberg form of each matrix, with reflectors and their factors."""
+
+    arguments = ("nn",)
+    outcomes = ("nn", "h", "")
+
+
+@routine(
+    "geqp3",
+    "sdcz",
+    "(T[2,3,2]{1,2,0}, s32[2,2], T[2,2])",
+    "T[2,3,2]{1,2,0}; s32[2,2]{1,0}",
+)
+class LapackGeqp3(LapackWhole):
+    """R and reflectors of each matrix with its columns exchanged, their order, and the factors."""
+
+    arguments = ("mn", "n")
+    outcomes = ("mn", "n", "k")
+
+
+@routine(
+    "gtsv",
+    "sdcz",
+    "(T[2,3], T[2,3], T[2,3], T[2,3,2]{1,2,0}, s32[2])",
+    "T[2,3]{1,0}; T[2,3]{1,0}; T[2,3]{1,0}; T[2,3,2]{1,2,0}",
+)
+class LapackGtsv(LapackWhole):
+    """The solutions of tridiagonal systems: column by column of the right-hand sides."""
+
+    arguments = ("n", "n", "n", "nm")
+    outcomes = ("n", "n", "n", "nm", "")
+
+    def reads(self, read: Read) -> OperandMaps:
+        if read.operand != 3:
+            return read.own(1, "may")
+        if read.output != 3:
+            return ()
+        d, (s,) = dims(read.out), ranges(read.shape.dims[-2])
+        return IndexingMap.of(d, [*d[:-2], s, d[-1]], ranges=(s,), grade="may")

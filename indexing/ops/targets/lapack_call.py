@@ -9,6 +9,7 @@ Source: JAX ``jaxlib/cpu/lapack_kernels.h``, the handlers named ``.._ffi``; LAPA
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
@@ -89,9 +90,9 @@ class LapackCall(KnownReads):
         assert isinstance(out, Shape)  # `_why_not`
         return _as_maps(self.reads(Read(instruction, number, out, operands, operand)))
 
+    @abstractmethod
     def reads(self, read: Read) -> OperandMaps:
         """Return the maps from a result to an operand; the call is valid."""
-        raise NotImplementedError
 
     def _why_not(
         self, instruction: Instruction, shapes: Sequence[AnyShape], results: Sequence[AnyShape]
@@ -186,10 +187,12 @@ def routine(
         for letter in letters:
             target = f"lapack_{letter}{name}_ffi"
             real = "f32" if letter in "sc" else "f64"
+            wide = "c64" if letter in "sc" else "c128"
             given = operands.replace("T", TYPES[letter])
+            typed = results.replace("T", TYPES[letter]).replace("R", real).replace("C", wide)
             named = [f"{shape} p{k}" for k, shape in enumerate(given.split("; "))]
             sample = (
-                f"{results.replace('T', TYPES[letter]).replace('R', real)} "
+                f"{typed} "
                 f"custom-call({', '.join(named)}), "
                 f"operand_layout_constraints={{{given.replace('; ', ', ')}}}, "
                 f'custom_call_target="{target}", api_version=API_VERSION_TYPED_FFI, '

@@ -172,7 +172,10 @@ def check_calls(text: str, starts: str, *, may: bool = False) -> None:
         is_number = leaves(instruction.shape)[output][1].element_type == "s32"  # type: ignore[union-attr]
         if succeeds or is_number or "getrf" in text:
             seen[operand, output].add(pair)
+    undefined = {2} if "compute_left = 78" in text else set()  # memory that the routine leaves
     for key, by_grade in reads.items():
+        if key[1] in undefined:
+            continue
         assert by_grade["may"] == set() or may
         assert seen[key] <= by_grade["exact"] | by_grade["may"], key
         assert by_grade["exact"] <= seen[key], key
@@ -184,6 +187,46 @@ def test_a_call_reads_what_changes_its_results(
     target: str, results: str, operands: str, config: str, starts: str
 ) -> None:
     check_calls(call(target, results, operands, config), starts)
+
+
+# fmt: off
+SPECTRA = [
+    # target    results                               operands            configuration                     starts
+    ("dsyevd",  "T[3,3] T[3] s32[]",                  "T[3,3]",           "mode=V uplo=L",                  ""),
+    ("ssyevd",  "T[2,3,3] vT[2,3] s32[2]",            "T[2,3,3]",         "mode=V uplo=U",                  ""),
+    ("zheevd",  "T[3,3] R[3] s32[]",                  "T[3,3]",           "mode=V uplo=L",                  ""),
+    ("zheevd",  "T[3,3] R[3] s32[]",                  "T[3,3]",           "mode=N uplo=U",                  ""),
+    ("dsyevd",  "T[1,1] T[1] s32[]",                  "T[1,1]",           "mode=V uplo=L",                  ""),
+    ("dsyevd",  "T[2,3,3] vT[2,3] s32[2]",            "T[2,3,3]",         "mode=N uplo=L",                  ""),
+    ("dsytrd",  "T[4,4] T[4] T[3] T[3] s32[]",        "T[4,4]",           "uplo=L",                         ""),
+    ("dsytrd",  "T[2,4,4] vT[2,4] vT[2,3] vT[2,3] s32[2]", "T[2,4,4]",    "uplo=U",                         ""),
+    ("zhetrd",  "T[3,3] R[3] R[2] T[2] s32[]",        "T[3,3]",           "uplo=U",                         ""),
+    ("dgesdd",  "T[2,3,2] vT[2,2] T[2,3,3] T[2,2,2] s32[2]", "T[2,3,2]",  "mode=A",                         ""),
+    ("zgesdd",  "T[2,3] R[2] T[2,2] T[2,3] s32[]",    "T[2,3]",           "mode=S",                         ""),
+    ("dgeev",   "T[3] T[3] C[3,3] C[3,3] s32[]",      "T[3,3]",           "compute_left=V compute_right=V", ""),
+    ("dgeev",   "vT[2,3] vT[2,3] C[2,3,3] C[2,3,3] s32[2]", "T[2,3,3]",   "compute_left=N compute_right=V", ""),
+    ("zgeev",   "vT[2,2] T[2,2,2] T[2,2,2] s32[2]",   "T[2,2,2]",         "compute_left=V compute_right=V", ""),
+    ("dgees",   "T[2,3,3] T[2,3,3] vT[2,3] vT[2,3] s32[2] s32[2]", "T[2,3,3]", "mode=V sort=N",             ""),
+    ("zgees",   "T[3,3] T[3,3] T[3] s32[] s32[]",     "T[3,3]",           "mode=V sort=N",                  ""),
+    ("dgehrd",  "T[2,4,4] vT[2,3] s32[2]",            "T[2,4,4]",         "low=1 high=4",                   ""),
+    ("dgtsv",   "vT[2,4] vT[2,4] vT[2,4] T[2,4,2] s32[2]", "vT[2,4] vT[2,4] vT[2,4] T[2,4,2]", "",         ""),
+    ("dgeqp3",  "T[2,3,4] vs32[2,4] vT[2,3]",         "T[2,3,4] vs32[2,4]", "",                             ""),
+]
+# fmt: on
+
+
+@needs_xla
+@pytest.mark.parametrize(("target", "results", "operands", "config", "starts"), SPECTRA)
+def test_a_spectrum_reads_what_changes_its_results(
+    target: str, results: str, operands: str, config: str, starts: str
+) -> None:
+    text = call(target, results, operands, config)
+    check_calls(text, starts, may=True)
+    instruction = parse_sample(text).instruction
+    for output in range(len(leaves(instruction.shape))):
+        answer = indexing.output_to_input(instruction, output)
+        texts = [str(each) for rows in answer.reasons for row in rows for each in row]
+        assert not any("that is understood" in each for each in texts)
 
 
 # fmt: off
