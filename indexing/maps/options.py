@@ -49,6 +49,13 @@ class Options:
     keep_multiplicity: bool = False
     assume: Sequence[str] = ()
 
+    def __reduce__(self) -> tuple[type[Options], tuple[object, ...]]:
+        """Pickle as a call: no state can be set in a frozen dataclass that is compiled."""
+        return Options, (
+            *(self.exact, self.simplify, self.certify, self.masks, self.runtime_masks),
+            *(self.in_loop, self.keep_multiplicity, self.assume),
+        )
+
     @property
     def sharing_key(self) -> Hashable | None:
         """Options of which equal ones give equal maps; None if maps are proved or traced.
